@@ -1,0 +1,179 @@
+/**
+ * Kernel objects as plain data: what a backend asks for and what a dump returns. A leaf: imports nothing.
+ * Addresses are canonical text without prefix length, prefixes are canonical CIDR text, MACs lower-case with
+ * colons, devices are named (an index may change under a name).
+ */
+
+/** `ip address add ADDRESS dev DEV`: `address` is CIDR text, e.g. `10.5.72.0/32`. */
+export interface AddressObject {
+  readonly kind: "address";
+  readonly dev: string;
+  readonly address: string;
+}
+
+/** `ip route replace DST [via VIA] dev DEV [onlink] [metric METRIC]` in the main table. */
+export interface RouteObject {
+  readonly kind: "route";
+  readonly dst: string;
+  readonly dev: string;
+  readonly via?: string;
+  readonly onlink?: boolean;
+  /** Priority; 0 or absent means the kernel's default of the family. */
+  readonly metric?: number;
+  /** Preferred source address. */
+  readonly src?: string;
+}
+
+/** `ip neighbour replace IP lladdr MAC nud permanent dev DEV`. */
+export interface NeighbourObject {
+  readonly kind: "neighbour";
+  readonly dev: string;
+  readonly ip: string;
+  readonly mac: string;
+}
+
+/** `bridge fdb replace MAC dst DST self permanent dev DEV`. */
+export interface FdbObject {
+  readonly kind: "fdb";
+  readonly dev: string;
+  readonly mac: string;
+  readonly dst: string;
+}
+
+/** `sysctl -w`: `path` is relative to /proc/sys, e.g. `net/ipv6/conf/flannel-v6.1/accept_ra`. */
+export interface SysctlObject {
+  readonly kind: "sysctl";
+  readonly path: string;
+  readonly value: string;
+}
+
+/** What a backend may want per lease (its own or a peer's). */
+export type KernelObject = AddressObject | RouteObject | NeighbourObject | FdbObject | SysctlObject;
+
+/** `ip nexthop replace id ID via VIA dev DEV [onlink]`; made by core for IPv4 routes, never by a backend. */
+export interface NexthopObject {
+  readonly kind: "nexthop";
+  readonly id: number;
+  readonly dev: string;
+  readonly via: string;
+  readonly onlink?: boolean;
+}
+
+/** A route that points to a nexthop object; made by core, never by a backend. */
+export interface NexthopRouteObject {
+  readonly kind: "nexthop-route";
+  readonly dst: string;
+  readonly nexthop: number;
+  readonly metric?: number;
+}
+
+/** vxlan device attributes (`ip link add … type vxlan …`). Absent means: let the kernel choose. */
+export interface VxlanAttrs {
+  readonly vni: number;
+  /** Underlay device name; absent when none is set. */
+  readonly underlay?: string;
+  readonly local?: string;
+  /** UDP destination port; absent lets the kernel choose 8472. */
+  readonly port?: number;
+  readonly learning?: boolean;
+  readonly gbp?: boolean;
+  readonly group?: string;
+  readonly l2miss?: boolean;
+}
+
+/** A device a backend needs before the lease is acquired (`ip link add NAME mtu MTU address MAC type TYPE …`). */
+export interface WantedLink {
+  readonly name: string;
+  readonly type: "vxlan";
+  readonly mtu: number;
+  /** Used only when the device has to be created: an existing one keeps its own. */
+  readonly mac: string;
+  readonly vxlan: VxlanAttrs;
+}
+
+/** A device as the kernel has it. */
+export interface LinkState {
+  readonly name: string;
+  readonly index: number;
+  /** IFLA_INFO_KIND (`vxlan`, `bridge`, `veth`, …), absent for physical devices and loopback. */
+  readonly type?: string;
+  readonly mtu: number;
+  readonly mac?: string;
+  /** IFF_UP. */
+  readonly up: boolean;
+  /** IFF_RUNNING: carrier. */
+  readonly running: boolean;
+  readonly loopback: boolean;
+  /** NET_ADDR_*: 0 permanent, 1 random, 2 stolen, 3 set (linux/netdevice.h). */
+  readonly addressAssignType?: number;
+  /** Index of the lower device (IFLA_LINK). */
+  readonly lower?: number;
+  /** Index of the master device (bridge, bond, VRF). */
+  readonly master?: number;
+  readonly vxlan?: VxlanAttrs;
+}
+
+/** An address as the kernel has it. */
+export interface AddressState {
+  readonly dev: string;
+  readonly family: 4 | 6;
+  /** CIDR text with the host part kept, e.g. `192.0.2.1/24`. */
+  readonly address: string;
+  /** 0 global, 200 site, 253 link, 254 host (rtnetlink.h). */
+  readonly scope: number;
+  readonly deprecated: boolean;
+  readonly temporary: boolean;
+  readonly tentative: boolean;
+  /** IFA_F_PERMANENT: no lifetime (not from DHCP or RA). */
+  readonly permanent: boolean;
+}
+
+/** A main-table unicast route as the kernel has it (blackhole and the like carry `type`). */
+export interface RouteState {
+  readonly family: 4 | 6;
+  /** CIDR text; a default route is `0.0.0.0/0` or `::/0`. */
+  readonly dst: string;
+  /** Absent for multipath routes without a top-level device and for blackholes. */
+  readonly dev?: string;
+  readonly via?: string;
+  readonly onlink: boolean;
+  readonly metric: number;
+  /** RTPROT_* of the route. */
+  readonly protocol: number;
+  /** RTN_*: 1 unicast, 6 blackhole, … */
+  readonly type: number;
+  readonly src?: string;
+  readonly scope: number;
+  /** Id of the nexthop object, absent for plain routes. */
+  readonly nexthop?: number;
+  /** Legs of a multipath route. */
+  readonly hops?: readonly { readonly dev: string; readonly via?: string }[];
+  /** RTNH_F_LINKDOWN or RTNH_F_DEAD: the kernel does not use it. */
+  readonly dead: boolean;
+}
+
+/** A neighbour as the kernel has it; `mac` is absent while incomplete. */
+export interface NeighbourState {
+  readonly dev: string;
+  readonly ip: string;
+  readonly mac?: string;
+  /** NUD_* bits; 0x80 is permanent. */
+  readonly state: number;
+}
+
+/** A forwarding entry as the kernel has it; `dst` is absent for entries without a remote. */
+export interface FdbState {
+  readonly dev: string;
+  readonly mac: string;
+  readonly dst?: string;
+  readonly state: number;
+}
+
+/** A nexthop object as the kernel has it. */
+export interface NexthopState {
+  readonly id: number;
+  readonly dev?: string;
+  readonly via?: string;
+  readonly onlink: boolean;
+  readonly protocol: number;
+}

@@ -1,0 +1,119 @@
+import type { Families, LeaseData, Peer, Subnets } from "../../core/lease/lease.ts";
+import type { KernelObject, WantedLink } from "../../core/netlink/objects.ts";
+import type { Finding } from "../../core/observe/finding.ts";
+import type { HostFacts } from "./facts.ts";
+import type { StandardSchema } from "./standard-schema.ts";
+
+/** Contract generation this SDK describes; `plugin.json` lists the generations a plugin supports in `api`. */
+export const API = 1;
+
+/** What a plugin's module exports by default. All arguments and results are plain data. */
+export interface BackendPlugin<Options = unknown> {
+  /**
+   * Names of the `Backend` keys this plugin understands, as documented. Keys are matched case-insensitively;
+   * an unknown key is a warning with a "did you mean".
+   */
+  readonly optionNames: readonly string[];
+  /** Validates the `Backend` object (keys folded to `optionNames`, `Type` removed) and fills in defaults. */
+  readonly options: StandardSchema<Options>;
+  /** Looks for trouble before anything is made. No side effects. */
+  check?(input: CheckInput<Options>): readonly Finding[] | Promise<readonly Finding[]>;
+  /** Builds the backend for validated options. Pure: nothing is made on the host yet. */
+  configure(input: ConfigureInput<Options>): Backend;
+}
+
+export interface ConfigureInput<Options> {
+  readonly options: Options;
+  /** Families the network config enables. */
+  readonly families: Families;
+  /** Cluster networks as CIDR text, per enabled family. */
+  readonly networks: Subnets;
+  /** Stable identity of this node, for deriving stable MACs and the like. */
+  readonly nodeId: string;
+}
+
+export interface CheckInput<Options> extends ConfigureInput<Options> {
+  readonly facts: HostFacts;
+}
+
+/** The own lease as far as a backend needs it. */
+export interface OwnLease {
+  readonly subnets: Subnets;
+}
+
+export type Backend = DeclarativeBackend | ActiveBackend;
+
+/**
+ * A backend whose data path is kernel objects: it says what it wants as data, core makes it so and keeps it so.
+ * Every function is pure and may be called any number of times, also with changed facts.
+ */
+export interface DeclarativeBackend {
+  readonly mode: "declarative";
+  /** Devices needed before the lease; created, adopted or re-created by core. */
+  links(facts: HostFacts): readonly WantedLink[];
+  /** What peers must know; `facts.links` holds the devices of `links()` as the kernel has them. */
+  publish(facts: HostFacts): LeaseData;
+  /** MTU for pods, written to the subnet file. */
+  mtu(facts: HostFacts): number;
+  /** Objects that follow from the own lease (addresses, sysctls). */
+  own(lease: OwnLease, facts: HostFacts): readonly KernelObject[];
+  /** Objects that reach one peer. Order in the kernel is core's business. */
+  peer(peer: Peer, facts: HostFacts): PeerPlan;
+}
+
+/** What one peer needs, and why a part of it is left out (shown to the operator once). */
+export interface PeerPlan {
+  readonly objects: readonly KernelObject[];
+  readonly problems?: readonly string[];
+}
+
+/** What changed since the last successful `sync`. */
+export interface PeerDelta {
+  readonly added: readonly Peer[];
+  readonly changed: readonly Peer[];
+  /** Keys of removed peers. */
+  readonly removed: readonly string[];
+}
+
+export interface SyncReport {
+  /** Peers that could not be programmed; core retries them with back-off. */
+  readonly failed: readonly { readonly key: string; readonly reason: string }[];
+}
+
+/** Host services for a backend that acts itself. */
+export interface Host {
+  readonly log: {
+    info(message: string, fields?: Readonly<Record<string, unknown>>): void;
+    warn(message: string, fields?: Readonly<Record<string, unknown>>): void;
+  };
+  /** Runs a command without a shell; rejects on a non-zero exit. `timeout` in ms. */
+  run(
+    file: string,
+    args: readonly string[],
+    options?: { readonly input?: string; readonly timeout?: number; readonly env?: Readonly<Record<string, string>> },
+  ): Promise<{ readonly stdout: string; readonly stderr: string }>;
+  /** Aborted when the daemon stops. */
+  readonly signal: AbortSignal;
+}
+
+/** A backend that moves packets or calls an API itself. Core owns watch, debounce, retry and resync. */
+export interface ActiveBackend {
+  readonly mode: "active";
+  /** Makes the device or opens the socket; returns what peers must know. */
+  prepare(host: Host, facts: HostFacts): Promise<LeaseData>;
+  /** The lease is held; brings the data path up. Returns the MTU for pods. */
+  attach(lease: OwnLease, facts: HostFacts): Promise<{ readonly mtu: number }>;
+  /** Level-triggered and idempotent: `peers` is the whole truth, `delta` a shortcut to it. */
+  sync(peers: readonly Peer[], delta: PeerDelta, facts: HostFacts): Promise<SyncReport>;
+  /** What is wrong right now. */
+  health?(): Promise<readonly Finding[]>;
+  /** The daemon stops: let go, leave the data plane forwarding where the kind of backend allows it. */
+  stop(): Promise<void>;
+  /** Removes everything this backend ever made on the host; returns what it removed (or would remove). */
+  cleanup(options: { readonly dryRun: boolean }): Promise<readonly string[]>;
+}
+
+/** Types a plugin's default export: `export default defineBackend({ … })`. */
+export function defineBackend<Options>(plugin: BackendPlugin<Options>): BackendPlugin<Options> {
+  return plugin;
+}

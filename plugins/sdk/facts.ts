@@ -1,0 +1,54 @@
+import { containsAddress, parsePrefix } from "../../core/net/prefix.ts";
+import type { LinkState } from "../../core/netlink/objects.ts";
+
+/** The interface that carries traffic between hosts. */
+export interface ExternalInterface {
+  readonly name: string;
+  readonly index: number;
+  readonly mtu: number;
+  readonly mac?: string;
+  /** Addresses of the interface itself. */
+  readonly ipv4?: string;
+  readonly ipv6?: string;
+  /** Addresses peers use: `--public-ip`/`--public-ipv6`, else those of the interface. */
+  readonly publicIP?: string;
+  readonly publicIPv6?: string;
+}
+
+/** A main-table route we did not make. */
+export interface ForeignRoute {
+  readonly dst: string;
+  readonly dev?: string;
+  readonly via?: string;
+}
+
+/** A snapshot of the host, plain data. Recomputed when the host changes; backends keep no copy. */
+export interface HostFacts {
+  readonly external: ExternalInterface;
+  /** The devices of `links()` as the kernel has them, by name. Empty before they are made. */
+  readonly links: Readonly<Record<string, LinkState>>;
+  /** Foreign main-table routes of both families, for direct routing. */
+  readonly routes: readonly ForeignRoute[];
+}
+
+/**
+ * The foreign route that `address` would take (longest prefix, first on a tie), undefined when there is none.
+ * Equivalent of `ip route get`, without policy rules and without our own routes.
+ */
+export function nextHopTo(facts: HostFacts, address: string): ForeignRoute | undefined {
+  let best: ForeignRoute | undefined;
+  let longest = -1;
+  for (const route of facts.routes) {
+    const prefix = parsePrefix(route.dst);
+    if (!prefix || prefix.length <= longest || !containsAddress(prefix, address)) continue;
+    best = route;
+    longest = prefix.length;
+  }
+  return best;
+}
+
+/** The device on whose link `address` lies (a route without gateway leads there), undefined when it is routed. */
+export function isOnLink(facts: HostFacts, address: string): string | undefined {
+  const route = nextHopTo(facts, address);
+  return route && route.via === undefined ? route.dev : undefined;
+}
