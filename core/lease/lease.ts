@@ -30,6 +30,8 @@ export interface Lease {
   readonly key: string;
   readonly subnets: Subnets;
   readonly attrs: LeaseAttrs;
+  /** Store revision of the last write, where the store has one: of two leases that overlap the newer one counts. */
+  readonly modRevision?: number;
 }
 
 /** Data a backend publishes with the lease. */

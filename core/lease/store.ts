@@ -47,7 +47,12 @@ export interface HeldLease {
 /** State of the own lease as the keeper sees it. */
 export type LeaseState =
   | { readonly state: "held"; readonly lease: Lease; readonly secondsLeft?: number }
-  | { readonly state: "renewal-failing"; readonly lease: Lease; readonly error: string; readonly secondsLeft: number }
+  | {
+      readonly state: "renewal-failing";
+      readonly lease: Lease;
+      readonly error: string;
+      readonly secondsLeft: number;
+    }
   | { readonly state: "conflict"; readonly lease: Lease; readonly holder: Lease };
 
 /**
@@ -55,7 +60,13 @@ export type LeaseState =
  * The own key is included; consumers filter it.
  */
 export type PeerUpdate =
-  | { readonly type: "snapshot"; readonly leases: readonly Lease[]; readonly revision: number }
+  | {
+      readonly type: "snapshot";
+      readonly leases: readonly Lease[];
+      readonly revision: number;
+      /** Keys that exist but whose value cannot be read: no proof that the lease known under them is gone. */
+      readonly unreadable?: readonly string[];
+    }
   | {
       readonly type: "changes";
       readonly puts: readonly Lease[];

@@ -22,6 +22,8 @@ export interface RouteObject {
   readonly metric?: number;
   /** Preferred source address. */
   readonly src?: string;
+  /** RTPROT_* of a route made by somebody else, only to delete it; absent means ours (ROUTE_PROTOCOL). */
+  readonly protocol?: number;
 }
 
 /** `ip neighbour replace IP lladdr MAC nud permanent dev DEV`. */

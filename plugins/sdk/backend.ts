@@ -49,6 +49,10 @@ export type Backend = DeclarativeBackend | ActiveBackend;
  */
 export interface DeclarativeBackend {
   readonly mode: "declarative";
+  /** Set when `peer()` looks at `facts.routes`: core then keeps them up to date and plans anew when they change. */
+  readonly usesRoutes?: boolean;
+  /** Set when peers are never programmed (alloc): core does not watch them. */
+  readonly ignoresPeers?: boolean;
   /** Devices needed before the lease; created, adopted or re-created by core. */
   links(facts: HostFacts): readonly WantedLink[];
   /** What peers must know; `facts.links` holds the devices of `links()` as the kernel has them. */
@@ -90,7 +94,11 @@ export interface Host {
   run(
     file: string,
     args: readonly string[],
-    options?: { readonly input?: string; readonly timeout?: number; readonly env?: Readonly<Record<string, string>> },
+    options?: {
+      readonly input?: string;
+      readonly timeout?: number;
+      readonly env?: Readonly<Record<string, string>>;
+    },
   ): Promise<{ readonly stdout: string; readonly stderr: string }>;
   /** Aborted when the daemon stops. */
   readonly signal: AbortSignal;

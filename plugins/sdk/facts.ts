@@ -1,4 +1,4 @@
-import { containsAddress, parsePrefix } from "../../core/net/prefix.ts";
+import { containsAddress, type Prefix, parsePrefix } from "../../core/net/prefix.ts";
 import type { LinkState } from "../../core/netlink/objects.ts";
 
 /** The interface that carries traffic between hosts. */
@@ -31,20 +31,29 @@ export interface HostFacts {
   readonly routes: readonly ForeignRoute[];
 }
 
+const parsedRoutes = new WeakMap<
+  readonly ForeignRoute[],
+  readonly { route: ForeignRoute; prefix: Prefix }[]
+>();
+
+function parseRoutes(routes: readonly ForeignRoute[]): readonly { route: ForeignRoute; prefix: Prefix }[] {
+  const known = parsedRoutes.get(routes);
+  if (known) return known;
+  const parsed = routes.flatMap((route) => {
+    const prefix = parsePrefix(route.dst);
+    return prefix ? [{ route, prefix }] : [];
+  });
+  parsed.sort((a, b) => b.prefix.length - a.prefix.length);
+  parsedRoutes.set(routes, parsed);
+  return parsed;
+}
+
 /**
  * The foreign route that `address` would take (longest prefix, first on a tie), undefined when there is none.
  * Equivalent of `ip route get`, without policy rules and without our own routes.
  */
 export function nextHopTo(facts: HostFacts, address: string): ForeignRoute | undefined {
-  let best: ForeignRoute | undefined;
-  let longest = -1;
-  for (const route of facts.routes) {
-    const prefix = parsePrefix(route.dst);
-    if (!prefix || prefix.length <= longest || !containsAddress(prefix, address)) continue;
-    best = route;
-    longest = prefix.length;
-  }
-  return best;
+  return parseRoutes(facts.routes).find(({ prefix }) => containsAddress(prefix, address))?.route;
 }
 
 /** The device on whose link `address` lies (a route without gateway leads there), undefined when it is routed. */

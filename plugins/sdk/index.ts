@@ -2,10 +2,8 @@
  * The plugin contract, the only thing a backend may import from us (`import … from "flannel/sdk"`).
  * See docs/plugins.md.
  */
-export * from "./backend.ts";
-export type { HostFacts, ExternalInterface, ForeignRoute } from "./facts.ts";
-export { isOnLink, nextHopTo } from "./facts.ts";
-export { defineOptions } from "./options.ts";
+
+export type { Families, Lease, LeaseData, Peer, PeerFamily, Subnets } from "../../core/lease/lease.ts";
 export type {
   AddressObject,
   FdbObject,
@@ -17,5 +15,8 @@ export type {
   VxlanAttrs,
   WantedLink,
 } from "../../core/netlink/objects.ts";
-export type { Families, Lease, LeaseData, Peer, PeerFamily, Subnets } from "../../core/lease/lease.ts";
 export type { Finding, Severity } from "../../core/observe/finding.ts";
+export * from "./backend.ts";
+export type { ExternalInterface, ForeignRoute, HostFacts } from "./facts.ts";
+export { isOnLink, nextHopTo } from "./facts.ts";
+export type { StandardIssue, StandardResult, StandardSchema } from "./standard-schema.ts";

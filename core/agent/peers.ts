@@ -1,0 +1,97 @@
+import type { Driver } from "../dataplane/driver.ts";
+import type { Families, Peer } from "../lease/lease.ts";
+import { toPeer } from "../lease/lease.ts";
+import type { RejectedPeer } from "../lease/peer-entry.ts";
+import type { PeerDelta, PeerTable } from "../lease/peers.ts";
+import type { LeaseStore, PeerUpdate } from "../lease/store.ts";
+import type { Health } from "../observe/health.ts";
+import type { Log } from "../observe/log.ts";
+
+export interface PeersInput {
+  readonly store: LeaseStore;
+  readonly driver: Driver;
+  readonly table: PeerTable;
+  readonly families: Families;
+  readonly log: Log;
+  readonly health: Health;
+  /** Called after each update that is in the kernel, with the number of peers; the first call means "synced". */
+  readonly synced: (peers: number) => void;
+  readonly signal: AbortSignal;
+}
+
+/** Follows the other nodes' leases and hands every change to the driver, until aborted. */
+export async function followPeers(input: PeersInput): Promise<void> {
+  const { store, driver, table, families, signal } = input;
+  const peers = new Map<string, Peer>();
+  for (const lease of table.list()) peers.set(lease.key, toPeer(lease, families));
+  for await (const update of store.watchPeers(signal)) {
+    const delta = table.update(update);
+    const removed = delta.removed.map((lease) => lease.key);
+    const added = delta.added.map((lease) => toPeer(lease, families));
+    const changed = delta.changed.map(({ after }) => toPeer(after, families));
+    for (const key of removed) peers.delete(key);
+    for (const peer of added) peers.set(peer.key, peer);
+    for (const peer of changed) peers.set(peer.key, peer);
+    await driver.update(peers, { added, changed, removed });
+    reportRejections(input.health, delta);
+    logDelta(input.log, update, delta);
+    input.synced(peers.size);
+  }
+}
+
+function reportRejections(health: Health, delta: PeerDelta): void {
+  for (const key of delta.readmitted) health.clear("PEER_REJECTED", key);
+  for (const rejected of delta.rejected) {
+    health.raise(
+      {
+        code: "PEER_REJECTED",
+        severity: rejected.reason === "overlap" || rejected.reason === "own-subnet" ? "error" : "warning",
+        title: "a lease is not routed to",
+        text: describeRejection(rejected),
+        fix: "If that node is gone, delete its lease key from the store; otherwise give it another subnet.",
+      },
+      rejected.lease.key,
+    );
+  }
+}
+
+function describeRejection({ lease, reason, by }: RejectedPeer): string {
+  const who = `${lease.key} of ${lease.attrs.publicIP ?? lease.attrs.publicIPv6 ?? "an unknown address"}`;
+  const owner = by.attrs.publicIP ?? by.attrs.publicIPv6 ?? "an unknown address";
+  switch (reason) {
+    case "own-node":
+      return `${who} carries this node's own identity`;
+    case "own-address":
+      return `${who} claims this node's own address`;
+    case "own-subnet":
+      return `${who} overlaps this node's own subnet ${by.key}`;
+    case "overlap":
+      return `${who} overlaps ${by.key} of ${owner}`;
+  }
+}
+
+/** How many keys a line names before it only counts. */
+const NAMED = 5;
+
+/** One line per change in a small cluster, one line per burst in a large one. */
+function logDelta(log: Log, update: PeerUpdate, delta: PeerDelta): void {
+  const { added, changed, removed } = delta;
+  if (update.type === "snapshot") {
+    return log.info("peers listed", {
+      added: added.length,
+      changed: changed.length,
+      removed: removed.length,
+      revision: update.revision,
+    });
+  }
+  const name = (leases: readonly { readonly key: string }[]) =>
+    leases.slice(0, NAMED).map((lease) => lease.key);
+  const count = added.length + changed.length + removed.length;
+  if (count === 0) return;
+  log.info("peers changed", {
+    ...(added.length > 0 ? { added: name(added) } : {}),
+    ...(changed.length > 0 ? { changed: name(changed.map(({ after }) => after)) } : {}),
+    ...(removed.length > 0 ? { removed: name(removed) } : {}),
+    ...(count > NAMED ? { count } : {}),
+  });
+}

@@ -1,0 +1,70 @@
+import { Fault } from "../observe/fault.ts";
+import { type Arguments, splitArguments } from "./arguments.ts";
+import type { Command } from "./commands-table.ts";
+import { type Environment, readEnvironment } from "./environment.ts";
+import type { FlagName } from "./flag-table.ts";
+import { buildOptions, type Options } from "./options.ts";
+
+export type { Command } from "./commands-table.ts";
+export { renderHelp } from "./help.ts";
+export { describeOptions, type Options } from "./options.ts";
+
+/** What the operator asked for. */
+export interface CommandLine {
+  readonly command: Command;
+  /** For `help` and `version` the defaults: neither flags nor environment can keep them from answering. */
+  readonly options: Options;
+  /** Flags given on the command line or by the environment. */
+  readonly explicit: ReadonlySet<string>;
+  readonly warnings: readonly string[];
+  /** `config-check`: the file, `-` for standard input; empty for other commands. */
+  readonly file: string;
+  /** `backends`: form of the output. */
+  readonly output: "text" | "json";
+  /** `help`: the command to explain. */
+  readonly topic: Command;
+}
+
+/**
+ * Reads a command line (without the program name) and the environment.
+ * @throws Fault `COMMAND_UNKNOWN`, `FLAG_UNKNOWN` (both with a "did you mean") or `FLAG_INVALID` (a bad or missing
+ * value, of a flag or a variable; all that are found at once are its `others`). Secrets are in no message.
+ */
+export function parseCommandLine(argv: readonly string[], environment: Environment): CommandLine {
+  const parts = splitArguments(argv);
+  const { file, output, topic } = {
+    file: parts.operand ?? "",
+    output: readOutput(parts),
+    topic: parts.topic ?? "run",
+  };
+  if (parts.command === "help" || parts.command === "version" || wantsVersion(parts)) {
+    const { options } = buildOptions({ commandLine: new Map(), environment: new Map() });
+    const command = parts.command === "help" ? "help" : "version";
+    return { command, options, explicit: new Set(), warnings: [], file, output, topic };
+  }
+  const variables = readEnvironment(environment);
+  const { options, warnings } = buildOptions({ commandLine: parts.given, environment: variables.given });
+  return {
+    command: parts.command,
+    options,
+    explicit: new Set<FlagName>([...parts.given.keys(), ...variables.given.keys()]),
+    warnings: [...variables.warnings, ...warnings],
+    file,
+    output,
+    topic,
+  };
+}
+
+/** `-version` answers before the environment and other values are looked at. */
+function wantsVersion({ given }: Arguments): boolean {
+  const texts = given.get("version");
+  if (!texts) return false;
+  return buildOptions({ commandLine: new Map([["version", texts]]), environment: new Map() }).options.version;
+}
+
+function readOutput({ output = "text" }: Arguments): "text" | "json" {
+  if (output === "text" || output === "json") return output;
+  throw new Fault("FLAG_INVALID", `flag -o: ${JSON.stringify(output.slice(0, 64))} is none of text, json`, {
+    hint: "write -o json",
+  });
+}

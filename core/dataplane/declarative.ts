@@ -1,0 +1,194 @@
+import type { DeclarativeBackend, OwnLease, PeerDelta, PeerPlan } from "../../plugins/sdk/backend.ts";
+import type { ExternalInterface, HostFacts } from "../../plugins/sdk/facts.ts";
+import type { LeaseData, Peer } from "../lease/lease.ts";
+import type { Prefix } from "../net/prefix.ts";
+import type { Kernel } from "../netlink/kernel.ts";
+import type { KernelObject, SysctlObject } from "../netlink/objects.ts";
+import type { Health } from "../observe/health.ts";
+import type { Log } from "../observe/log.ts";
+import { Turns } from "../retry/turns.ts";
+import { ensureDevice } from "./device.ts";
+import type { Driver, DriverEvents } from "./driver.ts";
+import { gatherFacts } from "./facts.ts";
+import { PeerProblems } from "./peer-problems.ts";
+import { Programmer } from "./programmer.ts";
+import { yieldToLoop } from "./reconcile.ts";
+import { keepRepaired } from "./repair.ts";
+import { removeStaleDevices } from "./stale.ts";
+
+export interface DeclarativeInput {
+  readonly backend: DeclarativeBackend;
+  readonly kernel: Kernel;
+  readonly external: ExternalInterface;
+  /** Cluster networks now and of the last run. */
+  readonly networks: readonly Prefix[];
+  readonly writeSysctl: (object: SysctlObject) => string | undefined;
+  readonly health: Health;
+  readonly log: Log;
+}
+
+/** Name under which the node's own objects are wanted; no subnet key looks like it. */
+const OWN = "own";
+/** Peers planned between two yields to the event loop. */
+const SLICE = 1_000;
+
+/** Runs a backend that says what it wants as data: plans, programs, and keeps the kernel as planned. */
+export class DeclarativeDriver implements Driver {
+  readonly watchesPeers: boolean;
+  readonly #input: DeclarativeInput;
+  readonly #programmer: Programmer;
+  readonly #problems: PeerProblems;
+  readonly #turns = new Turns();
+  readonly #made: string[] = [];
+  #facts: HostFacts | undefined;
+  #lease: OwnLease | undefined;
+  #peers: ReadonlyMap<string, Peer> = new Map();
+  #told = "";
+  #toldMtu = 0;
+
+  constructor(input: DeclarativeInput) {
+    this.#input = input;
+    this.watchesPeers = input.backend.ignoresPeers !== true;
+    this.#problems = new PeerProblems(input.health);
+    this.#programmer = new Programmer({
+      kernel: input.kernel,
+      health: input.health,
+      writeSysctl: input.writeSysctl,
+      networks: input.networks,
+      external: input.external.name,
+      usesRoutes: input.backend.usesRoutes === true,
+    });
+  }
+
+  async prepare(): Promise<LeaseData> {
+    const facts = await this.#readHost();
+    const data = this.#input.backend.publish(facts);
+    this.#told = JSON.stringify(data);
+    return data;
+  }
+
+  async attach(lease: OwnLease): Promise<number> {
+    this.#lease = lease;
+    const facts = this.#facts ?? (await this.#readHost());
+    const { kernel, networks, log } = this.#input;
+    await removeStaleDevices(kernel, new Set(Object.keys(facts.links)), networks, log);
+    const own = this.#planOwn(facts);
+    await this.#programmer.change(new Map([[OWN, own]]));
+    this.#toldMtu = this.#input.backend.mtu(facts);
+    return this.#toldMtu;
+  }
+
+  update(peers: ReadonlyMap<string, Peer>, delta: PeerDelta): Promise<void> {
+    return this.#turns.take(async () => {
+      const first = this.#peers.size === 0;
+      this.#peers = peers;
+      const facts = this.#facts ?? (await this.#readHost());
+      const changes = new Map<string, readonly KernelObject[] | undefined>();
+      for (const key of delta.removed) {
+        changes.set(key, undefined);
+        this.#problems.forget(key);
+      }
+      for (const peer of [...delta.added, ...delta.changed]) {
+        changes.set(peer.key, this.#plan(peer, facts));
+        if (changes.size % SLICE === 0) await yieldToLoop();
+      }
+      if (!first) return this.#programmer.change(changes);
+      // The first time the kernel may hold anything from before: compare instead of trusting.
+      for (const [owner, objects] of changes) this.#programmer.stage(owner, objects ?? []);
+      await this.#programmer.reconcile();
+    });
+  }
+
+  run(events: DriverEvents, signal: AbortSignal): Promise<void> {
+    const { kernel, log, health } = this.#input;
+    return keepRepaired({
+      kernel,
+      log,
+      health,
+      signal,
+      isDisturbed: (notice) => this.#programmer.isDisturbed(notice),
+      repair: () => this.#turns.take(() => this.#refresh(events)),
+    });
+  }
+
+  async stop(): Promise<void> {
+    await this.#turns.take(async () => {});
+  }
+
+  async abandon(): Promise<void> {
+    for (const name of this.#made.splice(0)) await this.#input.kernel.deleteLink(name);
+  }
+
+  /** Devices, facts and plans anew, then a full comparison. Returns whether anything had to be repaired. */
+  async #refresh(events: DriverEvents): Promise<{ repaired: number; failing: boolean }> {
+    const before = this.#facts;
+    const facts = await this.#readHost();
+    if (before === undefined || JSON.stringify(before) !== JSON.stringify(facts)) await this.#replan(facts);
+    this.#announce(facts, events);
+    const { written, removed } = await this.#programmer.reconcile();
+    return { repaired: written + removed, failing: this.#programmer.failing.size > 0 };
+  }
+
+  async #replan(facts: HostFacts): Promise<void> {
+    if (this.#lease) this.#programmer.stage(OWN, this.#planOwn(facts));
+    let planned = 0;
+    for (const peer of this.#peers.values()) {
+      this.#programmer.stage(peer.key, this.#plan(peer, facts));
+      if (++planned % SLICE === 0) await yieldToLoop();
+    }
+  }
+
+  #announce(facts: HostFacts, events: DriverEvents): void {
+    const data = this.#input.backend.publish(facts);
+    const text = JSON.stringify(data);
+    if (text !== this.#told) {
+      this.#told = text;
+      events.published(data);
+    }
+    const mtu = this.#input.backend.mtu(facts);
+    if (mtu !== this.#toldMtu) {
+      this.#toldMtu = mtu;
+      events.mtu(mtu);
+    }
+  }
+
+  /** Makes the devices be there and reads the host as it is then. */
+  async #readHost(): Promise<HostFacts> {
+    const { backend, kernel, external, log } = this.#input;
+    const usesRoutes = backend.usesRoutes === true;
+    const bare = await gatherFacts(kernel, { external, devices: [], usesRoutes: false });
+    const links = backend.links(bare);
+    for (const link of links) {
+      const existed = (await kernel.link(link.name)) !== undefined;
+      if ((await ensureDevice(kernel, link, log)) && !existed) this.#made.push(link.name);
+    }
+    const devices = links.map((link) => link.name);
+    this.#programmer.own(
+      devices,
+      links.some((link) => link.vxlan.learning === true),
+    );
+    this.#facts = await gatherFacts(kernel, { external, devices, usesRoutes });
+    return this.#facts;
+  }
+
+  #planOwn(facts: HostFacts): readonly KernelObject[] {
+    if (!this.#lease) return [];
+    const objects = this.#input.backend.own(this.#lease, facts);
+    this.#programmer.stageSysctls(objects.filter((object) => object.kind === "sysctl"));
+    return objects;
+  }
+
+  #plan(peer: Peer, facts: HostFacts): readonly KernelObject[] {
+    let plan: PeerPlan;
+    try {
+      plan = this.#input.backend.peer(peer, facts);
+    } catch (error) {
+      plan = {
+        objects: [],
+        problems: [`the backend cannot plan it: ${error instanceof Error ? error.message : error}`],
+      };
+    }
+    this.#problems.note(peer.key, plan.problems ?? []);
+    return plan.objects;
+  }
+}

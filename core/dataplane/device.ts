@@ -1,0 +1,106 @@
+import type { Kernel } from "../netlink/kernel.ts";
+import type { LinkState, VxlanAttrs, WantedLink } from "../netlink/objects.ts";
+import { Fault } from "../observe/fault.ts";
+import type { Log } from "../observe/log.ts";
+
+/** What to do about a device a backend wants. */
+export type DevicePlan =
+  | { readonly action: "create" }
+  | { readonly action: "recreate"; readonly differences: readonly string[] }
+  | { readonly action: "adopt"; readonly mtu?: number; readonly raise: boolean };
+
+/**
+ * Decides by upstream's rule: a device is adopted, with its MAC, unless kind, VNI, underlay, local address, group,
+ * port (each only where both sides say), l2miss, GBP or learning differ. MTU and up are set on an adopted one.
+ */
+export function planDevice(wanted: WantedLink, actual: LinkState | undefined): DevicePlan {
+  if (!actual) return { action: "create" };
+  const differences = compareDevice(wanted, actual);
+  if (differences.length > 0) return { action: "recreate", differences };
+  return {
+    action: "adopt",
+    ...(actual.mtu === wanted.mtu ? {} : { mtu: wanted.mtu }),
+    raise: !actual.up,
+  };
+}
+
+function compareDevice(wanted: WantedLink, actual: LinkState): readonly string[] {
+  if (actual.type !== wanted.type) return [`kind ${actual.type ?? "none"}, wanted ${wanted.type}`];
+  const has: VxlanAttrs | undefined = actual.vxlan;
+  if (!has) return ["its vxlan attributes cannot be read"];
+  const want = wanted.vxlan;
+  const differences: string[] = [];
+  const note = (name: string, is: unknown, should: unknown) =>
+    differences.push(`${name} ${is}, wanted ${should}`);
+  if (has.vni !== want.vni) note("VNI", has.vni, want.vni);
+  if (has.underlay !== want.underlay) note("underlay", has.underlay ?? "none", want.underlay ?? "none");
+  if (has.local && want.local && has.local !== want.local) note("local", has.local, want.local);
+  if (has.group && want.group && has.group !== want.group) note("group", has.group, want.group);
+  if (has.port && want.port && has.port !== want.port) note("port", has.port, want.port);
+  for (const flag of ["l2miss", "gbp", "learning"] as const) {
+    if (Boolean(has[flag]) !== Boolean(want[flag])) note(flag, Boolean(has[flag]), Boolean(want[flag]));
+  }
+  return differences;
+}
+
+/**
+ * Makes the device be as wanted and up: `ip link add …`, `ip link set NAME mtu MTU up`. Returns whether it was made
+ * anew. Throws a Fault that names the device when the kernel refuses.
+ */
+export async function ensureDevice(kernel: Kernel, wanted: WantedLink, log: Log): Promise<boolean> {
+  const plan = planDevice(wanted, await kernel.link(wanted.name));
+  if (plan.action === "adopt") {
+    if (plan.mtu !== undefined || plan.raise) {
+      await kernel.setLink(wanted.name, {
+        ...(plan.mtu === undefined ? {} : { mtu: plan.mtu }),
+        ...(plan.raise ? { up: true } : {}),
+      });
+      log.info(`adjusted device ${wanted.name}`, { ...(plan.mtu ? { mtu: plan.mtu } : {}), up: true });
+    }
+    return false;
+  }
+  if (plan.action === "recreate") {
+    log.warn(`making device ${wanted.name} anew`, { differences: plan.differences });
+    await kernel.deleteLink(wanted.name);
+  }
+  await createDevice(kernel, wanted);
+  await kernel.setLink(wanted.name, { up: true });
+  log.info(`made device ${wanted.name}`, { mtu: wanted.mtu, ...wanted.vxlan });
+  return true;
+}
+
+async function createDevice(kernel: Kernel, wanted: WantedLink): Promise<void> {
+  try {
+    await kernel.createLink(wanted);
+  } catch (error) {
+    if (!(error instanceof Fault) || error.code !== "LINK_EXISTS" || (await kernel.link(wanted.name)))
+      throw error;
+    const twin = (await kernel.links()).find((link) => link.vxlan?.vni === wanted.vxlan.vni);
+    throw new Fault(
+      "VXLAN_VNI_IN_USE",
+      `cannot make ${wanted.name}: VNI ${wanted.vxlan.vni} is already used on this UDP port${twin ? ` by device ${twin.name}` : ""}`,
+      {
+        hint: `Remove that device (ip link del ${twin?.name ?? "NAME"}) or set another "VNI" or "Port".`,
+        cause: error,
+      },
+    );
+  }
+}
+
+/** Names of our vxlan devices of every VNI. */
+const OUR_DEVICE = /^flannel(-v6)?\.\d+$/;
+
+/**
+ * Devices left by an earlier configuration (another VNI, another backend): named like ours, of kind vxlan, not
+ * wanted now, and holding an address of one of our networks, so that another daemon's device is never meant.
+ */
+export function findStaleDevices(
+  links: readonly LinkState[],
+  wanted: ReadonlySet<string>,
+  devicesInOurNetworks: ReadonlySet<string>,
+): readonly string[] {
+  return links
+    .filter((link) => link.type === "vxlan" && OUR_DEVICE.test(link.name))
+    .filter((link) => !wanted.has(link.name) && devicesInOurNetworks.has(link.name))
+    .map((link) => link.name);
+}

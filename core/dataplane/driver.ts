@@ -1,0 +1,28 @@
+import type { OwnLease, PeerDelta } from "../../plugins/sdk/backend.ts";
+import type { LeaseData, Peer } from "../lease/lease.ts";
+
+/** What the agent is told by a running driver. */
+export interface DriverEvents {
+  /** What peers must know changed (a new MAC): the lease has to be rewritten. */
+  published(data: LeaseData): void;
+  /** The MTU for pods changed: the subnet file has to be rewritten. */
+  mtu(mtu: number): void;
+}
+
+/** Runs one backend, declarative or active, behind one face for the agent. */
+export interface Driver {
+  /** Whether peers matter to the backend at all. */
+  readonly watchesPeers: boolean;
+  /** Makes the devices; returns what the lease must say. Throws a Fault; nothing half-made is left then. */
+  prepare(): Promise<LeaseData>;
+  /** The lease is held: programs what follows from it. Returns the MTU for pods. */
+  attach(lease: OwnLease): Promise<number>;
+  /** Takes over a change of the peers; resolves when it is in the kernel (failures are retried and in health). */
+  update(peers: ReadonlyMap<string, Peer>, delta: PeerDelta): Promise<void>;
+  /** Repairs until aborted: notices, slow timer, retries. Never rejects. */
+  run(events: DriverEvents, signal: AbortSignal): Promise<void>;
+  /** Lets go; the data plane stays. */
+  stop(): Promise<void>;
+  /** Undoes `prepare` after a failed start, devices that existed before are left. */
+  abandon(): Promise<void>;
+}

@@ -1,0 +1,43 @@
+import type { Fault } from "../observe/fault.ts";
+import { EEXIST, EOPNOTSUPP } from "./errno.ts";
+import {
+  kindUnsupportedFault,
+  linkConflictFault,
+  linkExistsFault,
+  type Refusal,
+  refusalFault,
+} from "./faults.ts";
+import type { Kernel } from "./kernel.ts";
+import type { WantedLink } from "./objects.ts";
+
+/** Why a device could not be created, in the operator's terms; looks around in the kernel for the holder of a VNI. */
+export async function creationFault(
+  kernel: Pick<Kernel, "link" | "links">,
+  wanted: WantedLink,
+  refusal: Refusal,
+): Promise<Fault> {
+  if (refusal.errno === EOPNOTSUPP) return kindUnsupportedFault(wanted.name, wanted.type);
+  if (refusal.errno !== EEXIST) {
+    return refusalFault(
+      `create the ${wanted.type} device "${wanted.name}"`,
+      refusal,
+      "See the network config.",
+    );
+  }
+  if (await kernel.link(wanted.name)) return linkExistsFault(wanted.name);
+  // EEXIST without a device of that name: another vxlan device has the VNI on that port.
+  const { vni, port } = wanted.vxlan;
+  const holder = (await kernel.links()).find(
+    ({ vxlan }) => vxlan?.vni === vni && (port === undefined || vxlan.port === port),
+  );
+  return linkConflictFault(wanted.name, refusal.text || `VNI ${vni}`, holder?.name);
+}
+
+/** `mtu 1400 address 02:… up`, for messages. */
+export function describeLinkChange(change: { mtu?: number; mac?: string; up?: boolean }): string {
+  const parts: string[] = [];
+  if (change.mtu !== undefined) parts.push(`mtu ${change.mtu}`);
+  if (change.mac !== undefined) parts.push(`address ${change.mac}`);
+  if (change.up !== undefined) parts.push(change.up ? "up" : "down");
+  return parts.join(" ");
+}

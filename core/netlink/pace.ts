@@ -1,0 +1,39 @@
+/** Gives out one thing that only one may use at a time, first come first served. */
+export class Turns {
+  #last: Promise<unknown> = Promise.resolve();
+
+  /** Runs `work` after all work handed in before has ended, however it ended. */
+  take<T>(work: () => Promise<T>): Promise<T> {
+    const mine = this.#last.then(work, work);
+    this.#last = mine.catch(() => {});
+    return mine;
+  }
+}
+
+/** Lets timers and sockets of the event loop have their turn. */
+export function yieldToEventLoop(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+/** Longest time to hold the event loop; leaves room below the 20 ms that other loops may be kept waiting. */
+const HOLD_MS = 8;
+
+/** Tells when it is time to yield: after `units` units of work or 8 ms, whichever is first. */
+export class Pace {
+  readonly #units: number;
+  #done = 0;
+  #since = performance.now();
+
+  constructor(units: number) {
+    this.#units = units;
+  }
+
+  /** Counts work done and yields if it is time. */
+  async advance(done: number): Promise<void> {
+    this.#done += done;
+    if (this.#done < this.#units && performance.now() - this.#since < HOLD_MS) return;
+    await yieldToEventLoop();
+    this.#done = 0;
+    this.#since = performance.now();
+  }
+}

@@ -1,0 +1,117 @@
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { BuildError } from "./error.ts";
+import { checkEtcd3Patched, etcd3Plugin } from "./etcd3.ts";
+import { findRuntime } from "./runtime.ts";
+import type { Target } from "./target.ts";
+import type { BuildIdentity } from "./version.ts";
+
+/** What goes into an executable. */
+export interface ExecutableInput {
+  readonly repository: string;
+  /** First entry point, relative to the repository. */
+  readonly main: string;
+  /** Folder of built-in plugins, relative to the repository; each `<name>/` has plugin.json and index.ts. */
+  readonly plugins: string;
+  readonly identity: BuildIdentity;
+}
+
+/**
+ * Entry points beside the main one: workers, and every built-in plugin so that the loader can import it by path.
+ * The probe is where core/registry looks for it in the executable.
+ */
+const WORKERS = ["core/registry/probe.ts"];
+
+/**
+ * Builds one executable and moves it to `outfile` in one step. Inside it lie the program, `backends/<name>/index.js`
+ * and `backends/<name>/plugin.json`, all below `/$bunfs/root`. Returns the folders of the npm packages
+ * that went in.
+ * @throws BuildError when the bundler refuses or the target's runtime cannot be had.
+ */
+export async function buildExecutable(
+  input: ExecutableInput,
+  target: Target,
+  outfile: string,
+): Promise<readonly string[]> {
+  const { repository, identity } = input;
+  const runtime = findRuntime(target, repository);
+  const folder = dirname(outfile);
+  mkdirSync(folder, { recursive: true });
+  const work = mkdtempSync(join(folder, ".build-"));
+  try {
+    const names = pluginNames(join(repository, input.plugins));
+    // The bundler embeds the name of the output file: the same one for every target keeps builds comparable.
+    const built = join(work, "flanneld");
+    const result = await Bun.build({
+      entrypoints: [input.main, ...WORKERS, ...names.map((name) => `${input.plugins}/${name}/index.ts`)].map(
+        (file) => join(repository, file),
+      ),
+      root: repository,
+      target: "bun",
+      format: "esm",
+      // Each backend and each heavy package becomes a chunk that costs nothing until it is imported.
+      splitting: true,
+      minify: true,
+      // Halves the time to the first log line; needs format esm because of top-level await.
+      bytecode: true,
+      sourcemap: "linked",
+      metafile: true,
+      define: {
+        BUILD_VERSION: JSON.stringify(identity.version),
+        BUILD_COMMIT: JSON.stringify(identity.commit),
+      },
+      plugins: [etcd3Plugin()],
+      compile: {
+        outfile: built,
+        target: target.bun,
+        executablePath: runtime,
+        assets: stageManifests(join(repository, input.plugins), names, join(work, "assets")),
+        // Nothing in the working directory may act on the daemon.
+        autoloadDotenv: false,
+        autoloadBunfig: false,
+        autoloadTsconfig: false,
+        autoloadPackageJson: false,
+      },
+      throw: false,
+    });
+    if (!result.success) throw new BuildError(result.logs.map(String).join("\n"));
+    const inputs = Object.keys(result.metafile?.inputs ?? {});
+    checkEtcd3Patched(inputs);
+    renameSync(built, outfile);
+    return bundledPackages(inputs);
+  } finally {
+    rmSync(work, { recursive: true, force: true });
+  }
+}
+
+/** Names of the built-in plugins, sorted. A folder without manifest is one that is being written: an error. */
+function pluginNames(folder: string): string[] {
+  const names = existsSync(folder) ? readdirSync(folder).sort() : [];
+  for (const name of names) {
+    for (const file of ["plugin.json", "index.ts"]) {
+      if (!existsSync(join(folder, name, file)))
+        throw new BuildError(`${join(folder, name, file)} is missing`);
+    }
+  }
+  return names;
+}
+
+/** Copies the manifests into `<stage>/backends/<name>/`: assets of equal base name collide unless a folder holds them. */
+function stageManifests(folder: string, names: readonly string[], stage: string): string[] {
+  if (names.length === 0) return [];
+  for (const name of names) {
+    mkdirSync(join(stage, "backends", name), { recursive: true });
+    copyFileSync(join(folder, name, "plugin.json"), join(stage, "backends", name, "plugin.json"));
+  }
+  return [join(stage, "backends")];
+}
+
+/** Folders of the npm packages among the bundler's inputs (`…/node_modules/@scope/name`), sorted. */
+function bundledPackages(inputs: readonly string[]): string[] {
+  const folders = new Set<string>();
+  for (const input of inputs) {
+    const folder = /^.*node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(input)?.[0];
+    if (folder !== undefined) folders.add(resolve(folder));
+  }
+  return [...folders].sort();
+}

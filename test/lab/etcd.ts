@@ -1,0 +1,308 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { freePorts } from "./ports.ts";
+import { until } from "./until.ts";
+
+/** Certificate files of a TLS server; with `caFile` clients must present a certificate signed by it. */
+export interface ServerTls {
+  readonly certFile: string;
+  readonly keyFile: string;
+  readonly caFile: string;
+  /** Whether clients must authenticate by certificate; default true. */
+  readonly requireClient?: boolean;
+  /** What `etcdctl` presents. */
+  readonly client: { readonly certFile: string; readonly keyFile: string };
+}
+
+export interface EtcdServerOptions {
+  readonly tls?: ServerTls;
+  /** Further command line arguments of etcd; they win over the defaults. */
+  readonly args?: readonly string[];
+  /** Address to serve on, either family; default 127.0.0.1. */
+  readonly address?: string;
+  /** Client port; default a free one. Inside a namespace of its own any port is free. */
+  readonly port?: number;
+  /** Name of the network namespace that etcd and etcdctl run in; default ours. */
+  readonly namespace?: string;
+  /** A session of its own and its output in a file, so that it survives this process. */
+  readonly detached?: boolean;
+}
+
+/** Data lies in memory where that is possible: these members need no durability across a power cut. */
+const DATA_ROOT = "/dev/shm";
+
+/** Fast timers: the shortest lease etcd grants is 1.5 election time-outs, rounded up to a second. */
+const TIMERS = ["--heartbeat-interval", "20", "--election-timeout", "200"];
+
+/** One etcd member on loopback with a disposable data folder. Several form a cluster: see {@link EtcdCluster}. */
+export class EtcdServer implements AsyncDisposable {
+  /** URL clients use. */
+  readonly endpoint: string;
+  readonly clientPort: number;
+  /** Output of etcd so far, for failed tests. */
+  output = "";
+  /** `user:password` that {@link ctl} uses; set by {@link enableAuth}. */
+  user: string | undefined;
+  /** Holds the data and, when detached, the output; removed with the server. */
+  readonly folder: string;
+  readonly #arguments: readonly string[];
+  readonly #options: EtcdServerOptions;
+  #process: Bun.Subprocess | undefined;
+  #paused = false;
+
+  private constructor(
+    folder: string,
+    clientPort: number,
+    endpoint: string,
+    args: readonly string[],
+    options: EtcdServerOptions,
+  ) {
+    this.folder = folder;
+    this.clientPort = clientPort;
+    this.endpoint = endpoint;
+    this.#arguments = args;
+    this.#options = options;
+  }
+
+  /** Starts a single member and waits until it serves. */
+  static async start(options: EtcdServerOptions = {}): Promise<EtcdServer> {
+    const [freePort = 0, peerPort = 0] = await freePorts(2);
+    const clientPort = options.port ?? freePort;
+    const server = EtcdServer.prepare(options, clientPort, peerPort, "m0", `m0=http://127.0.0.1:${peerPort}`);
+    try {
+      server.spawn();
+      await server.ready();
+    } catch (error) {
+      await server[Symbol.asyncDispose]();
+      throw error;
+    }
+    return server;
+  }
+
+  /** Makes a member without starting it. */
+  static prepare(
+    options: EtcdServerOptions,
+    clientPort: number,
+    peerPort: number,
+    name: string,
+    initialCluster: string,
+  ): EtcdServer {
+    const { tls, address = "127.0.0.1" } = options;
+    const folder = mkdtempSync(join(DATA_ROOT, "etcd-test-"));
+    const endpoint = `${tls ? "https" : "http"}://${address.includes(":") ? `[${address}]` : address}:${clientPort}`;
+    const args = [
+      ...["--name", name, "--data-dir", join(folder, "data"), "--logger", "zap", "--log-level", "error"],
+      ...["--listen-client-urls", endpoint, "--advertise-client-urls", endpoint],
+      ...["--listen-peer-urls", `http://127.0.0.1:${peerPort}`],
+      ...["--initial-advertise-peer-urls", `http://127.0.0.1:${peerPort}`],
+      ...["--initial-cluster", initialCluster],
+      ...TIMERS,
+      ...(tls ? ["--cert-file", tls.certFile, "--key-file", tls.keyFile] : []),
+      ...(tls && tls.requireClient !== false ? ["--client-cert-auth", "--trusted-ca-file", tls.caFile] : []),
+      ...(options.args ?? []),
+    ];
+    return new EtcdServer(folder, clientPort, endpoint, args, options);
+  }
+
+  /** Starts the process; {@link ready} tells when it serves. */
+  spawn(): void {
+    const command = [...this.#inside(), "etcd", ...this.#arguments];
+    const env = { PATH: process.env.PATH ?? "", ETCD_UNSUPPORTED_ARCH: "arm64" };
+    if (this.#options.detached === true) {
+      const log = Bun.file(join(this.folder, "etcd.log"));
+      this.#process = Bun.spawn(command, {
+        stdin: "ignore",
+        stdout: "ignore",
+        stderr: log,
+        env,
+        detached: true,
+      });
+      return;
+    }
+    const started = Bun.spawn(command, { stdin: "ignore", stdout: "ignore", stderr: "pipe", env });
+    this.#process = started;
+    void (async () => {
+      const decoder = new TextDecoder();
+      for await (const chunk of started.stderr) this.output += decoder.decode(chunk, { stream: true });
+    })();
+  }
+
+  /** Process id; undefined while stopped. */
+  get pid(): number | undefined {
+    return this.#process?.pid;
+  }
+
+  #inside(): string[] {
+    const { namespace } = this.#options;
+    return namespace === undefined ? [] : ["ip", "netns", "exec", namespace];
+  }
+
+  /** Waits until the member answers a linearizable read. */
+  async ready(): Promise<void> {
+    const ended = () =>
+      this.#process === undefined || this.#process.exitCode !== null || this.#process.killed;
+    const serves = await until(async () => (ended() ? "ended" : (await this.tryCtl("get", "ready?")).ok), {
+      message: () => `etcd at ${this.endpoint} does not serve: ${this.output.slice(-500)}`,
+      deadline: 15_000,
+      interval: 30,
+    });
+    if (serves === "ended") throw new Error(`etcd at ${this.endpoint} ended: ${this.output.slice(-500)}`);
+  }
+
+  /** Runs etcdctl against this member and returns its standard output; throws when it fails. */
+  async ctl(...args: string[]): Promise<string> {
+    const { ok, stdout, stderr } = await this.tryCtl(...args);
+    if (!ok) throw new Error(`etcdctl ${args.join(" ")}: ${stderr}`);
+    return stdout;
+  }
+
+  /** As {@link ctl}, telling success apart instead of throwing. */
+  async tryCtl(...args: string[]): Promise<{ ok: boolean; stdout: string; stderr: string }> {
+    const { tls } = this.#options;
+    const child = Bun.spawn(
+      [
+        ...this.#inside(),
+        ...["etcdctl", "--endpoints", this.endpoint, "--command-timeout", "2s", "--dial-timeout", "1s"],
+        ...(tls ? ["--cacert", tls.caFile, "--cert", tls.client.certFile, "--key", tls.client.keyFile] : []),
+        ...(this.user === undefined ? [] : ["--user", this.user]),
+        ...args,
+      ],
+      {
+        stdin: "ignore",
+        stdout: "pipe",
+        stderr: "pipe",
+        env: { PATH: process.env.PATH ?? "", ETCDCTL_API: "3" },
+      },
+    );
+    const [stdout, stderr, code] = await Promise.all([
+      new Response(child.stdout).text(),
+      new Response(child.stderr).text(),
+      child.exited,
+    ]);
+    return { ok: code === 0, stdout: stdout.trim(), stderr: stderr.trim() };
+  }
+
+  /** Current store revision. */
+  async revision(): Promise<number> {
+    const text = await this.ctl("get", "revision?", "-w", "json");
+    return (JSON.parse(text) as { header: { revision: number } }).header.revision;
+  }
+
+  /** Value of one key, undefined when it is absent. */
+  async get(key: string): Promise<{ value: string; lease: string; modRevision: number } | undefined> {
+    // 64-bit lease ids do not survive JSON.parse as numbers.
+    const text = (await this.ctl("get", key, "-w", "json")).replace(/"lease":(\d+)/g, '"lease":"$1"');
+    const { kvs = [] } = JSON.parse(text) as {
+      kvs?: { value?: string; lease?: string; mod_revision: number }[];
+    };
+    const [found] = kvs;
+    if (!found) return undefined;
+    return {
+      value: Buffer.from(found.value ?? "", "base64").toString(),
+      lease: found.lease ?? "0",
+      modRevision: found.mod_revision,
+    };
+  }
+
+  /** Keys below `prefix`. */
+  async keys(prefix: string): Promise<string[]> {
+    const text = await this.ctl("get", prefix, "--prefix", "--keys-only");
+    return text.split("\n").filter((line) => line !== "");
+  }
+
+  /**
+   * Turns authentication on: `root` with password `root`, and `user` with read and write access below `prefix` only.
+   */
+  async enableAuth(user: string, password: string, prefix: string): Promise<void> {
+    await this.ctl("user", "add", "root:root");
+    await this.ctl("user", "grant-role", "root", "root");
+    await this.ctl("role", "add", "flannel");
+    await this.ctl("role", "grant-permission", "flannel", "--prefix=true", "readwrite", prefix);
+    await this.ctl("user", "add", `${user}:${password}`);
+    await this.ctl("user", "grant-role", user, "flannel");
+    await this.ctl("auth", "enable");
+    this.user = "root:root";
+  }
+
+  /** Freezes the process: connections stay, nothing answers. */
+  pause(): void {
+    this.#paused = true;
+    this.#process?.kill("SIGSTOP");
+  }
+
+  /** Undoes {@link pause}. */
+  resume(): void {
+    this.#paused = false;
+    this.#process?.kill("SIGCONT");
+  }
+
+  /** Ends the process and waits for it; the data stay. */
+  async stop(signal: NodeJS.Signals = "SIGKILL"): Promise<void> {
+    const running = this.#process;
+    if (!running) return;
+    this.#process = undefined;
+    if (this.#paused) running.kill("SIGCONT");
+    this.#paused = false;
+    running.kill(signal);
+    await running.exited;
+  }
+
+  /** Starts the member again on the same ports, optionally with its data wiped. */
+  async restart(options: { readonly wipe?: boolean } = {}): Promise<void> {
+    await this.stop();
+    if (options.wipe) rmSync(join(this.folder, "data"), { recursive: true, force: true });
+    this.spawn();
+    await this.ready();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+/** Several members that form one cluster, all on loopback. */
+export class EtcdCluster implements AsyncDisposable {
+  readonly members: readonly EtcdServer[];
+
+  private constructor(members: readonly EtcdServer[]) {
+    this.members = members;
+  }
+
+  /** Starts `size` members and waits until all serve. */
+  static async start(size: number, options: EtcdServerOptions = {}): Promise<EtcdCluster> {
+    const ports = await freePorts(size * 2);
+    const names = Array.from({ length: size }, (_, n) => `m${n}`);
+    const initial = names.map((name, n) => `${name}=http://127.0.0.1:${ports[size + n]}`).join(",");
+    const members = names.map((name, n) =>
+      EtcdServer.prepare(
+        // Several members on a busy machine: short election time-outs would lose the leader again and again.
+        {
+          ...options,
+          args: ["--heartbeat-interval", "50", "--election-timeout", "500", ...(options.args ?? [])],
+        },
+        ports[n] ?? 0,
+        ports[size + n] ?? 0,
+        name,
+        initial,
+      ),
+    );
+    for (const member of members) member.spawn();
+    const cluster = new EtcdCluster(members);
+    try {
+      await Promise.all(members.map((member) => member.ready()));
+    } catch (error) {
+      await cluster[Symbol.asyncDispose]();
+      throw error;
+    }
+    return cluster;
+  }
+
+  get endpoints(): string[] {
+    return this.members.map((member) => member.endpoint);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.members.map((member) => member[Symbol.asyncDispose]()));
+  }
+}

@@ -1,0 +1,41 @@
+/** How long and how often {@link until} looks. */
+export interface UntilOptions {
+  /** What was awaited, for the error; a function is called only on failure (to print the state then). */
+  readonly message: string | (() => string | Promise<string>);
+  /** Milliseconds until it gives up; default 10,000. */
+  readonly deadline?: number;
+  /** Milliseconds between looks; default 20. */
+  readonly interval?: number;
+}
+
+/**
+ * Waits for a condition instead of sleeping: calls `condition` until it returns something other than
+ * `false`, `undefined` or `null`, and resolves with that. A throw counts as "not yet"; the last one is the
+ * cause of the error thrown at the deadline.
+ */
+export async function until<T>(
+  condition: () => T | Promise<T>,
+  { message, deadline = 10_000, interval = 20 }: UntilOptions,
+): Promise<Exclude<T, false | undefined | null>> {
+  const end = performance.now() + deadline;
+  for (;;) {
+    let cause: unknown;
+    try {
+      const result = await condition();
+      if (result !== false && result !== undefined && result !== null) {
+        return result as Exclude<T, false | undefined | null>;
+      }
+    } catch (error) {
+      cause = error;
+    }
+    if (performance.now() >= end) {
+      const text = typeof message === "string" ? message : await message();
+      const why = cause instanceof Error ? ` (last error: ${cause.message})` : "";
+      throw new Error(
+        `not within ${deadline} ms: ${text}${why}`,
+        cause === undefined ? undefined : { cause },
+      );
+    }
+    await Bun.sleep(interval);
+  }
+}
