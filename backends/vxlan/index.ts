@@ -6,6 +6,7 @@ import {
   type KernelObject,
 } from "flannel/sdk";
 import { deviceName, familiesOf, podMtu, wantedDevice } from "./devices.ts";
+import { deriveMac } from "./mac.ts";
 import { type Options, options } from "./options.ts";
 import { baseAddress, planPeer, TYPE, VTEP_LENGTH } from "./peer.ts";
 
@@ -20,8 +21,9 @@ export default defineBackend<Options>({
     links: (facts) => familiesOf(families).map((family) => wantedDevice(family, options, facts, nodeId)),
     publish(facts) {
       const data = familiesOf(families).map((family) => {
+        const name = deviceName(family, options.VNI);
         // What the kernel has, not what was asked for: udev may have rewritten the address meanwhile.
-        const mac = facts.links[deviceName(family, options.VNI)]?.mac;
+        const mac = facts.links[name]?.mac ?? deriveMac(nodeId, name);
         return [family, { VNI: options.VNI, VtepMAC: mac }] as const;
       });
       return { backendType: TYPE, ...Object.fromEntries(data) };

@@ -30,7 +30,7 @@ export function planPeer(peer: Peer, options: Options, facts: HostFacts): PeerPl
     }
     const mac = readMac((half.data as { VtepMAC?: unknown } | undefined)?.VtepMAC);
     if (mac === undefined)
-      problems.push(`has no usable VtepMAC for ${family}: ${JSON.stringify(half.data ?? null)}`);
+      problems.push(`has no usable VtepMAC for ${family}: ${quote(half.data)}`);
     else objects.push(...tunnelTo(half, mac, deviceName(family, options.VNI)));
   }
   return problems.length > 0 ? { objects, problems } : { objects };
@@ -48,6 +48,14 @@ function tunnelTo(half: PeerFamily, mac: string, dev: string): KernelObject[] {
     { kind: "route", dst: half.subnet, via: vtep, dev, onlink: true },
   ];
 }
+
+/** Backend data as the lease has it, cut to what fits a log line. */
+function quote(data: unknown): string {
+  const text = JSON.stringify(data ?? null);
+  return text.length > LONGEST_QUOTE ? `${text.slice(0, LONGEST_QUOTE)}…` : text;
+}
+
+const LONGEST_QUOTE = 100;
 
 /** The address part of CIDR text. */
 export function baseAddress(subnet: string): string {

@@ -32,9 +32,10 @@ export async function followPeers(input: PeersInput): Promise<void> {
     for (const key of removed) peers.delete(key);
     for (const peer of added) peers.set(peer.key, peer);
     for (const peer of changed) peers.set(peer.key, peer);
-    await driver.update(peers, { added, changed, removed });
+    // Told first: the table tells a rejection only once, and the driver may fail.
     reportRejections(input.health, delta);
     logDelta(input.log, update, delta);
+    await driver.update(peers, { added, changed, removed });
     input.synced(peers.size);
   }
 }

@@ -42,8 +42,8 @@ const STOP_PATIENCE_MS = 1_200;
  */
 export async function runAgent(input: AgentInput): Promise<void> {
   const { settings, log, health, registry, signal } = input;
-  assertSubnetFilePath(settings.subnetFile);
   requireNetAdmin();
+  assertSubnetFilePath(settings.subnetFile);
   for (const finding of registry.findings) health.raise(finding, finding.title);
   const previous = readSubnetFile(settings.subnetFile);
   for (const problem of previous.problems) log.warn(`${settings.subnetFile} of the last run: ${problem}`);
@@ -51,22 +51,26 @@ export async function runAgent(input: AgentInput): Promise<void> {
   const kernel = resources.adopt(await input.openKernel(), (opened) => opened.close());
   const store = resources.adopt(await input.openStore(), (opened) => opened.close());
   log.info("lease store", { store: store.description });
-  const document = await store.readConfig(signal);
-  if (signal.aborted) return;
-  const prepared = await prepareBackend({
-    settings,
-    document,
-    previous,
-    kernel,
-    registry,
-    log,
-    health,
-    signal,
+  const prepared = await unlessStopped(signal, async () => {
+    const document = await store.readConfig(signal);
+    return prepareBackend({ settings, document, previous, kernel, registry, log, health, signal });
   });
+  if (!prepared) return;
   const held = await acquireLease(input, store, prepared, previous.subnets);
   if (!held) return;
   rememberIdentity(settings.subnetFile, prepared.identity);
   await serve(input, store, prepared, held);
+}
+
+/** What `step` gives; undefined when a stop signal came meanwhile: that it failed or gave up then is no failure. */
+async function unlessStopped<T>(signal: AbortSignal, step: () => Promise<T>): Promise<T | undefined> {
+  try {
+    const result = await step();
+    return signal.aborted ? undefined : result;
+  } catch (error) {
+    if (signal.aborted) return undefined;
+    throw error;
+  }
 }
 
 /** Makes the devices and acquires the lease; if that fails, or is aborted, the devices are removed again. */

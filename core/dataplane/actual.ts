@@ -1,7 +1,7 @@
 import { containsPrefix, type Prefix, parsePrefix } from "../net/prefix.ts";
 import { type BatchObject, type Kernel, ROUTE_PROTOCOL } from "../netlink/kernel.ts";
 import type { RouteState } from "../netlink/objects.ts";
-import { identityOf } from "./identity.ts";
+import { equalObjects, identityOf } from "./identity.ts";
 
 /** What on this host may be ours. */
 export interface OwnedScope {
@@ -16,6 +16,8 @@ export interface OwnedScope {
 /** Ours as the kernel has it, by identity, and what it has that we must not touch. */
 export interface ActualState {
   readonly objects: ReadonlyMap<string, BatchObject>;
+  /** Further objects of an identity already in `objects`: routes and forwarding entries can be appended. */
+  readonly surplus: readonly BatchObject[];
   readonly foreignNexthops: ReadonlySet<number>;
 }
 
@@ -29,14 +31,34 @@ const UNICAST = 1;
 /** Reads what is ours from the kernel; missing devices count as empty. */
 export async function readActual(kernel: Kernel, scope: OwnedScope): Promise<ActualState> {
   const objects = new Map<string, BatchObject>();
-  const add = (object: BatchObject) => objects.set(identityOf(object), object);
+  const surplus: BatchObject[] = [];
+  const add = (object: BatchObject) => {
+    const identity = identityOf(object);
+    const known = objects.get(identity);
+    if (known === undefined) objects.set(identity, object);
+    else if (!equalObjects(known, object)) surplus.push(object);
+  };
   for (const family of [4, 6] as const) {
     for (const route of await kernel.routes(family, { protocol: ROUTE_PROTOCOL })) {
-      if (liesIn(route.dst, scope.networks)) add(routeObject(route));
+      if (liesIn(route.dst, scope.networks) && isPlain(route)) add(routeObject(route));
     }
   }
   for (const dev of scope.devices) await readDevice(kernel, dev, scope, add);
-  return { objects, foreignNexthops: await readNexthops(kernel, scope, add) };
+  return { objects, surplus, foreignNexthops: await readNexthops(kernel, scope, add) };
+}
+
+/** Unicast with one leg at most: what we (or upstream) could have written. */
+function isPlain(route: RouteState): boolean {
+  return route.type === UNICAST && route.hops === undefined;
+}
+
+/**
+ * Whether a route on one of our devices is ours: it carries our mark, or it leads into one of our networks as those
+ * that upstream wrote before we took the device over. Others' routes over our device are theirs.
+ */
+export function isOursOnDevice(route: RouteState, networks: readonly Prefix[]): boolean {
+  if (!isPlain(route) || route.protocol === PROTOCOL_KERNEL) return false;
+  return route.protocol === ROUTE_PROTOCOL || liesIn(route.dst, networks);
 }
 
 async function readDevice(
@@ -47,8 +69,7 @@ async function readDevice(
 ): Promise<void> {
   for (const family of [4, 6] as const) {
     for (const route of await kernel.routes(family, { dev })) {
-      // Everything on our device is ours, also what upstream wrote before we took the device over.
-      if (route.protocol !== PROTOCOL_KERNEL && route.type === UNICAST) add(routeObject(route));
+      if (isOursOnDevice(route, scope.networks)) add(routeObject(route));
     }
     for (const neighbour of await kernel.neighbours(family, dev)) {
       if (neighbour.state & PERMANENT && neighbour.mac !== undefined) {
@@ -81,6 +102,12 @@ async function readNexthops(
   return foreign;
 }
 
+/** Ids of the nexthop objects that somebody else made. */
+export async function listForeignNexthops(kernel: Kernel): Promise<Set<number>> {
+  const foreign = (await kernel.nexthops()).filter(({ protocol }) => protocol !== ROUTE_PROTOCOL);
+  return new Set(foreign.map(({ id }) => id));
+}
+
 /** The object that would have made this route; one of another protocol keeps its mark, so it equals none of ours. */
 export function routeObject(route: RouteState): BatchObject {
   const metric = route.metric > 0 ? { metric: route.metric } : {};
@@ -99,7 +126,8 @@ export function routeObject(route: RouteState): BatchObject {
   };
 }
 
-function liesIn(cidr: string, networks: readonly Prefix[]): boolean {
+/** Whether CIDR text lies in one of the networks. */
+export function liesIn(cidr: string, networks: readonly Prefix[]): boolean {
   const prefix = parsePrefix(cidr);
   return prefix !== undefined && networks.some((network) => containsPrefix(network, prefix));
 }

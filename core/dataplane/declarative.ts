@@ -6,14 +6,14 @@ import type { Kernel } from "../netlink/kernel.ts";
 import type { KernelObject, SysctlObject } from "../netlink/objects.ts";
 import type { Health } from "../observe/health.ts";
 import type { Log } from "../observe/log.ts";
+import { yieldToEventLoop } from "../retry/event-loop.ts";
 import { Turns } from "../retry/turns.ts";
 import { ensureDevice } from "./device.ts";
 import type { Driver, DriverEvents } from "./driver.ts";
 import { gatherFacts } from "./facts.ts";
 import { PeerProblems } from "./peer-problems.ts";
 import { Programmer } from "./programmer.ts";
-import { yieldToLoop } from "./reconcile.ts";
-import { keepRepaired } from "./repair.ts";
+import { RepairLoop } from "./repair.ts";
 import { removeStaleDevices } from "./stale.ts";
 
 export interface DeclarativeInput {
@@ -39,10 +39,15 @@ export class DeclarativeDriver implements Driver {
   readonly #programmer: Programmer;
   readonly #problems: PeerProblems;
   readonly #turns = new Turns();
-  readonly #made: string[] = [];
+  readonly #made = new Set<string>();
+  /** The MAC each device had last: one that has to be made again gets it back, so that peers' entries stay right. */
+  readonly #macs = new Map<string, string>();
   #facts: HostFacts | undefined;
+  /** The facts (as JSON) that all plans in force were made from; empty while some of them are not made or not written. */
+  #plannedFrom = "";
   #lease: OwnLease | undefined;
   #peers: ReadonlyMap<string, Peer> = new Map();
+  #repair: RepairLoop | undefined;
   #told = "";
   #toldMtu = 0;
 
@@ -80,28 +85,22 @@ export class DeclarativeDriver implements Driver {
 
   update(peers: ReadonlyMap<string, Peer>, delta: PeerDelta): Promise<void> {
     return this.#turns.take(async () => {
-      const first = this.#peers.size === 0;
       this.#peers = peers;
-      const facts = this.#facts ?? (await this.#readHost());
-      const changes = new Map<string, readonly KernelObject[] | undefined>();
-      for (const key of delta.removed) {
-        changes.set(key, undefined);
-        this.#problems.forget(key);
+      for (const key of delta.removed) this.#problems.forget(key);
+      try {
+        // The first time the kernel may hold anything from before, after a failure it may lack anything.
+        await (this.#plannedFrom === "" ? this.#changeAll() : this.#change(delta));
+      } catch (error) {
+        this.#plannedFrom = "";
+        throw error;
       }
-      for (const peer of [...delta.added, ...delta.changed]) {
-        changes.set(peer.key, this.#plan(peer, facts));
-        if (changes.size % SLICE === 0) await yieldToLoop();
-      }
-      if (!first) return this.#programmer.change(changes);
-      // The first time the kernel may hold anything from before: compare instead of trusting.
-      for (const [owner, objects] of changes) this.#programmer.stage(owner, objects ?? []);
-      await this.#programmer.reconcile();
+      if (this.#programmer.failing.size > 0) this.#repair?.retrySoon();
     });
   }
 
-  run(events: DriverEvents, signal: AbortSignal): Promise<void> {
+  async run(events: DriverEvents, signal: AbortSignal): Promise<void> {
     const { kernel, log, health } = this.#input;
-    return keepRepaired({
+    this.#repair = new RepairLoop({
       kernel,
       log,
       health,
@@ -109,6 +108,8 @@ export class DeclarativeDriver implements Driver {
       isDisturbed: (notice) => this.#programmer.isDisturbed(notice),
       repair: () => this.#turns.take(() => this.#refresh(events)),
     });
+    await this.#repair.keep();
+    this.#repair = undefined;
   }
 
   async stop(): Promise<void> {
@@ -116,29 +117,55 @@ export class DeclarativeDriver implements Driver {
   }
 
   async abandon(): Promise<void> {
-    for (const name of this.#made.splice(0)) await this.#input.kernel.deleteLink(name);
+    for (const name of this.#made) await this.#input.kernel.deleteLink(name);
+    this.#made.clear();
   }
 
-  /** Devices, facts and plans anew, then a full comparison. Returns whether anything had to be repaired. */
+  async #changeAll(): Promise<void> {
+    const facts = this.#facts ?? (await this.#readHost());
+    await this.#planAll(facts);
+    await this.#programmer.reconcile();
+    this.#plannedFrom = JSON.stringify(facts);
+  }
+
+  async #change(delta: PeerDelta): Promise<void> {
+    const facts = this.#facts ?? (await this.#readHost());
+    const changes = new Map<string, readonly KernelObject[] | undefined>();
+    for (const key of delta.removed) changes.set(key, undefined);
+    for (const peer of [...delta.added, ...delta.changed]) {
+      changes.set(peer.key, this.#plan(peer, facts));
+      if (changes.size % SLICE === 0) await yieldToEventLoop();
+    }
+    await this.#programmer.change(changes);
+  }
+
+  /** Devices, facts and plans anew, then a full comparison. Returns what had to be repaired. */
   async #refresh(events: DriverEvents): Promise<{ repaired: number; failing: boolean }> {
-    const before = this.#facts;
     const facts = await this.#readHost();
-    if (before === undefined || JSON.stringify(before) !== JSON.stringify(facts)) await this.#replan(facts);
+    const text = JSON.stringify(facts);
+    if (text !== this.#plannedFrom) {
+      this.#plannedFrom = "";
+      await this.#planAll(facts);
+    }
     this.#announce(facts, events);
-    const { written, removed } = await this.#programmer.reconcile();
-    return { repaired: written + removed, failing: this.#programmer.failing.size > 0 };
+    const { written, removed, failures } = await this.#programmer.reconcile();
+    this.#plannedFrom = text;
+    return { repaired: written + removed - failures.length, failing: failures.length > 0 };
   }
 
-  async #replan(facts: HostFacts): Promise<void> {
+  async #planAll(facts: HostFacts): Promise<void> {
+    this.#programmer.stageOnly(new Set([OWN, ...this.#peers.keys()]));
     if (this.#lease) this.#programmer.stage(OWN, this.#planOwn(facts));
     let planned = 0;
     for (const peer of this.#peers.values()) {
       this.#programmer.stage(peer.key, this.#plan(peer, facts));
-      if (++planned % SLICE === 0) await yieldToLoop();
+      if (++planned % SLICE === 0) await yieldToEventLoop();
     }
   }
 
   #announce(facts: HostFacts, events: DriverEvents): void {
+    // A device that vanished since it was made has no MAC to tell; the look that its notice brings makes it again.
+    if (this.#programmer.devices.some((name) => facts.links[name] === undefined)) return;
     const data = this.#input.backend.publish(facts);
     const text = JSON.stringify(data);
     if (text !== this.#told) {
@@ -159,16 +186,19 @@ export class DeclarativeDriver implements Driver {
     const bare = await gatherFacts(kernel, { external, devices: [], usesRoutes: false });
     const links = backend.links(bare);
     for (const link of links) {
-      const existed = (await kernel.link(link.name)) !== undefined;
-      if ((await ensureDevice(kernel, link, log)) && !existed) this.#made.push(link.name);
+      // Before it is tried: a device that was created but could not be brought up has to go, too.
+      if ((await kernel.link(link.name)) === undefined) this.#made.add(link.name);
+      await ensureDevice(kernel, { ...link, mac: this.#macs.get(link.name) ?? link.mac }, log);
     }
     const devices = links.map((link) => link.name);
     this.#programmer.own(
       devices,
       links.some((link) => link.vxlan.learning === true),
     );
-    this.#facts = await gatherFacts(kernel, { external, devices, usesRoutes });
-    return this.#facts;
+    const facts = await gatherFacts(kernel, { external, devices, usesRoutes });
+    for (const { name, mac } of Object.values(facts.links)) if (mac !== undefined) this.#macs.set(name, mac);
+    this.#facts = facts;
+    return facts;
   }
 
   #planOwn(facts: HostFacts): readonly KernelObject[] {

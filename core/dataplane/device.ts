@@ -1,22 +1,25 @@
 import type { Kernel } from "../netlink/kernel.ts";
 import type { LinkState, VxlanAttrs, WantedLink } from "../netlink/objects.ts";
-import { Fault } from "../observe/fault.ts";
 import type { Log } from "../observe/log.ts";
 
 /** What to do about a device a backend wants. */
 export type DevicePlan =
   | { readonly action: "create" }
-  | { readonly action: "recreate"; readonly differences: readonly string[] }
+  | { readonly action: "recreate"; readonly differences: readonly string[]; readonly mac?: string }
   | { readonly action: "adopt"; readonly mtu?: number; readonly raise: boolean };
 
 /**
  * Decides by upstream's rule: a device is adopted, with its MAC, unless kind, VNI, underlay, local address, group,
- * port (each only where both sides say), l2miss, GBP or learning differ. MTU and up are set on an adopted one.
+ * port (each only where both sides say), l2miss, GBP or learning differ. MTU and up are set on an adopted one; one
+ * that is made anew gets its MAC back, since peers know it.
  */
 export function planDevice(wanted: WantedLink, actual: LinkState | undefined): DevicePlan {
   if (!actual) return { action: "create" };
   const differences = compareDevice(wanted, actual);
-  if (differences.length > 0) return { action: "recreate", differences };
+  if (differences.length > 0) {
+    const mac = actual.type === wanted.type ? actual.mac : undefined;
+    return { action: "recreate", differences, ...(mac === undefined ? {} : { mac }) };
+  }
   return {
     action: "adopt",
     ...(actual.mtu === wanted.mtu ? {} : { mtu: wanted.mtu }),
@@ -59,32 +62,16 @@ export async function ensureDevice(kernel: Kernel, wanted: WantedLink, log: Log)
     }
     return false;
   }
+  let made = wanted;
   if (plan.action === "recreate") {
     log.warn(`making device ${wanted.name} anew`, { differences: plan.differences });
     await kernel.deleteLink(wanted.name);
+    made = { ...wanted, mac: plan.mac ?? wanted.mac };
   }
-  await createDevice(kernel, wanted);
+  await kernel.createLink(made);
   await kernel.setLink(wanted.name, { up: true });
-  log.info(`made device ${wanted.name}`, { mtu: wanted.mtu, ...wanted.vxlan });
+  log.info(`made device ${wanted.name}`, { mtu: made.mtu, mac: made.mac, ...made.vxlan });
   return true;
-}
-
-async function createDevice(kernel: Kernel, wanted: WantedLink): Promise<void> {
-  try {
-    await kernel.createLink(wanted);
-  } catch (error) {
-    if (!(error instanceof Fault) || error.code !== "LINK_EXISTS" || (await kernel.link(wanted.name)))
-      throw error;
-    const twin = (await kernel.links()).find((link) => link.vxlan?.vni === wanted.vxlan.vni);
-    throw new Fault(
-      "VXLAN_VNI_IN_USE",
-      `cannot make ${wanted.name}: VNI ${wanted.vxlan.vni} is already used on this UDP port${twin ? ` by device ${twin.name}` : ""}`,
-      {
-        hint: `Remove that device (ip link del ${twin?.name ?? "NAME"}) or set another "VNI" or "Port".`,
-        cause: error,
-      },
-    );
-  }
 }
 
 /** Names of our vxlan devices of every VNI. */

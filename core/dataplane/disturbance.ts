@@ -1,7 +1,7 @@
-import { containsPrefix, type Prefix, parsePrefix } from "../net/prefix.ts";
+import type { Prefix } from "../net/prefix.ts";
 import { type BatchObject, type Notice, ROUTE_PROTOCOL } from "../netlink/kernel.ts";
 import type { RouteState } from "../netlink/objects.ts";
-import { routeObject } from "./actual.ts";
+import { isOursOnDevice, liesIn, routeObject } from "./actual.ts";
 import { equalObjects, identityOf, routeIdentity } from "./identity.ts";
 
 /** What the wanted state looks like to a notice. */
@@ -35,9 +35,8 @@ export function isDisturbance(notice: Notice, expected: Expectation): boolean {
       const { dev, address } = notice.address;
       if (dev === expected.external) return true;
       if (!expected.devices.has(dev)) return false;
-      return (
-        disagrees(notice.action, { kind: "address", dev, address }, expected) && liesIn(address, expected)
-      );
+      if (!liesIn(address, expected.networks)) return false;
+      return disagrees(notice.action, { kind: "address", dev, address }, expected);
     }
     case "neighbour": {
       const { dev, ip, mac, state } = notice.neighbour;
@@ -72,8 +71,9 @@ function isRouteDisturbance(action: "put" | "delete", route: RouteState, expecte
     if (action === "delete") return route.protocol === ROUTE_PROTOCOL;
     return !equalObjects(routeObject(route), wanted);
   }
-  if (action === "put" && route.dev !== undefined && expected.devices.has(route.dev))
-    return liesIn(route.dst, expected);
+  if (action === "put" && route.dev !== undefined && expected.devices.has(route.dev)) {
+    return isOursOnDevice(route, expected.networks);
+  }
   return expected.usesRoutes && route.protocol !== ROUTE_PROTOCOL;
 }
 
@@ -81,9 +81,4 @@ function disagrees(action: "put" | "delete", object: BatchObject, expected: Expe
   const wanted = expected.get(identityOf(object));
   if (action === "delete") return wanted !== undefined;
   return wanted === undefined || !equalObjects(object, wanted);
-}
-
-function liesIn(cidr: string, { networks }: Expectation): boolean {
-  const prefix = parsePrefix(cidr);
-  return prefix !== undefined && networks.some((network) => containsPrefix(network, prefix));
 }

@@ -16,11 +16,16 @@ export function identityOf(object: BatchObject): string {
     case "fdb":
       return `fdb ${object.dev} ${object.mac}`;
     case "nexthop":
-      return `nexthop ${object.id}`;
+      return nexthopIdentity(object.id);
     case "route":
     case "nexthop-route":
       return routeIdentity(object.dst, object.metric);
   }
+}
+
+/** Identity of a nexthop object. */
+export function nexthopIdentity(id: number): string {
+  return `nexthop ${id}`;
 }
 
 /** Identity of a route: destination and metric (table and TOS are always main and 0 here). */

@@ -1,12 +1,12 @@
 import type { Prefix } from "../net/prefix.ts";
-import type { ChangeFailure, Kernel, Notice } from "../netlink/kernel.ts";
+import { type ChangeFailure, type Kernel, type Notice, ROUTE_PROTOCOL } from "../netlink/kernel.ts";
 import type { KernelObject, SysctlObject } from "../netlink/objects.ts";
 import type { Health } from "../observe/health.ts";
-import type { OwnedScope } from "./actual.ts";
+import { listForeignNexthops, type OwnedScope, readActual } from "./actual.ts";
 import { type Expectation, isDisturbance } from "./disturbance.ts";
-import { identityOf } from "./identity.ts";
+import { identityOf, nexthopIdentity } from "./identity.ts";
 import { orderChanges } from "./order.ts";
-import { realise } from "./realise.ts";
+import { giveWay, realise } from "./realise.ts";
 import { type Reconciled, reconcile } from "./reconcile.ts";
 import { WantedState } from "./wanted.ts";
 
@@ -22,6 +22,8 @@ export interface ProgrammerInput {
 /** Objects that failed to be written, by identity, with the kernel's words. */
 export type Failing = ReadonlyMap<string, string>;
 
+const NONE: ReadonlySet<number> = new Set();
+
 /** Keeps the wanted state and brings the kernel to it: small changes directly, everything else by comparison. */
 export class Programmer {
   readonly #input: ProgrammerInput;
@@ -31,7 +33,8 @@ export class Programmer {
   #scope: OwnedScope;
   #expectation: Expectation;
   #clashes: ReadonlySet<string> = new Set();
-  #foreignNexthops: ReadonlySet<number> = new Set();
+  /** Undefined until the kernel was asked for the first time. */
+  #foreignNexthops: Set<number> | undefined;
 
   constructor(input: ProgrammerInput) {
     this.#input = input;
@@ -43,6 +46,11 @@ export class Programmer {
   own(devices: readonly string[], learning: boolean): void {
     this.#scope = { devices, networks: this.#input.networks, learning };
     this.#expectation = this.#expect();
+  }
+
+  /** The devices that are wholly ours. */
+  get devices(): readonly string[] {
+    return this.#scope.devices;
   }
 
   /** Stages what `owner` wants without touching the kernel; a later {@link reconcile} makes it real. */
@@ -62,27 +70,22 @@ export class Programmer {
 
   /** Changes some owners and writes only the difference, without reading the kernel. `undefined` forgets one. */
   async change(changes: ReadonlyMap<string, readonly KernelObject[] | undefined>): Promise<void> {
-    const put = [];
-    const gone = [];
-    for (const [owner, objects] of changes) {
-      const difference = this.#wanted.set(owner, objects === undefined ? [] : this.#realise(objects));
-      put.push(...difference.put);
-      gone.push(...difference.gone);
-    }
-    // An identity may move from one owner to another within one change: it is written, not removed.
-    const removed = gone.filter((object) => this.#wanted.get(identityOf(object)) === undefined);
-    for (const object of removed) this.#failing.delete(identityOf(object));
+    this.#foreignNexthops ??= await listForeignNexthops(this.#input.kernel);
+    const realised = [...changes].map(([owner, objects]) => [owner, this.#realise(objects ?? [])] as const);
+    const { put, gone } = this.#wanted.setAll(realised);
+    const removed = gone.filter((object) => object.kind !== "nexthop" || !this.#isForeign(object.id));
+    for (const object of [...put, ...gone]) this.#failing.delete(identityOf(object));
     const ordered = orderChanges(put, removed);
-    if (ordered.length === 0) return;
-    for (const object of put) this.#failing.delete(identityOf(object));
-    this.#record(await this.#input.kernel.apply(ordered));
+    this.#record(ordered.length > 0 ? await this.#input.kernel.apply(ordered) : []);
   }
 
   /** Reads the kernel and repairs every difference. */
   async reconcile(): Promise<Reconciled> {
     for (const sysctl of this.#sysctls) this.#input.writeSysctl(sysctl);
-    const result = await reconcile(this.#input.kernel, this.#wanted, this.#scope);
-    this.#foreignNexthops = result.foreignNexthops;
+    const { kernel } = this.#input;
+    const actual = await readActual(kernel, this.#scope);
+    this.#giveWay(actual.foreignNexthops);
+    const result = await reconcile(kernel, this.#wanted, actual);
     this.#failing.clear();
     this.#record(result.failures);
     return result;
@@ -90,6 +93,7 @@ export class Programmer {
 
   /** Whether a notice shows something other than what is wanted. */
   isDisturbed(notice: Notice): boolean {
+    if (notice.kind === "nexthop") this.#noteNexthop(notice);
     return isDisturbance(notice, this.#expectation);
   }
 
@@ -115,8 +119,31 @@ export class Programmer {
     };
   }
 
+  /** Wanted nexthops whose id belongs to somebody else become plain routes. */
+  #giveWay(foreign: ReadonlySet<number>): void {
+    this.#foreignNexthops = new Set(foreign);
+    for (const id of foreign) {
+      for (const owner of this.#wanted.ownersOf(nexthopIdentity(id))) {
+        this.#wanted.set(owner, giveWay(this.#wanted.objectsOf(owner), foreign));
+      }
+    }
+  }
+
+  /** Keeps the ids in use up to date, so that a new peer does not overwrite a nexthop made since the last look. */
+  #noteNexthop({ action, nexthop: { id, protocol } }: Extract<Notice, { kind: "nexthop" }>): void {
+    if (action === "put" && protocol !== ROUTE_PROTOCOL) this.#foreignNexthops?.add(id);
+    else this.#foreignNexthops?.delete(id);
+  }
+
+  #isForeign(id: number): boolean {
+    return this.#foreignNexthops?.has(id) === true;
+  }
+
   #realise(objects: readonly KernelObject[]) {
-    const how = { nexthopObjects: this.#input.kernel.nexthopObjects, foreignNexthops: this.#foreignNexthops };
+    const how = {
+      nexthopObjects: this.#input.kernel.nexthopObjects,
+      foreignNexthops: this.#foreignNexthops ?? NONE,
+    };
     return objects.flatMap((object) => (object.kind === "sysctl" ? [] : realise(object, how)));
   }
 
@@ -149,14 +176,14 @@ export class Programmer {
     const now = new Set(conflicts.map((conflict) => conflict.identity));
     for (const identity of this.#clashes) if (!now.has(identity)) health.clear("DATAPLANE_CLASH", identity);
     this.#clashes = now;
-    for (const { identity, holder, loser } of conflicts) {
+    for (const { identity, holder, losers } of conflicts) {
       health.raise(
         {
           code: "DATAPLANE_CLASH",
           severity: "warning",
-          title: "two peers want the same entry",
-          text: `${identity} belongs to ${holder}, ${loser} wants it too`,
-          fix: "Two nodes probably share a MAC address (cloned disks): give one of them another.",
+          title: "several peers want the same entry",
+          text: `${identity} belongs to ${holder}, also wanted by ${losers.join(", ")}`,
+          fix: "Nodes that share a MAC address (cloned disks) look like this: give each its own.",
         },
         identity,
       );

@@ -1,6 +1,6 @@
 import { parseIPv4At } from "../net/ipv4.ts";
 import type { BatchObject } from "../netlink/kernel.ts";
-import type { KernelObject, RouteObject, SysctlObject } from "../netlink/objects.ts";
+import type { KernelObject, NexthopObject, RouteObject, SysctlObject } from "../netlink/objects.ts";
 
 /** First metric of the range over which routes are spread where the kernel has no nexthop objects. */
 const SPREAD_FIRST_METRIC = 1000;
@@ -35,6 +35,35 @@ export function realise(
     { kind: "nexthop", id, dev, via, ...(onlink ? { onlink } : {}) },
     { kind: "nexthop-route", dst, nexthop: id, ...(metric === undefined ? {} : { metric }) },
   ];
+}
+
+/** Realised objects without those nexthops whose id somebody else has taken: their routes carry the gateway then. */
+export function giveWay(
+  objects: readonly BatchObject[],
+  foreignNexthops: ReadonlySet<number>,
+): readonly BatchObject[] {
+  const lost = new Map<number, NexthopObject>();
+  for (const object of objects) {
+    if (object.kind === "nexthop" && foreignNexthops.has(object.id)) lost.set(object.id, object);
+  }
+  if (lost.size === 0) return objects;
+  return objects.flatMap((object): readonly BatchObject[] => {
+    if (object.kind === "nexthop") return lost.has(object.id) ? [] : [object];
+    const nexthop = object.kind === "nexthop-route" ? lost.get(object.nexthop) : undefined;
+    if (object.kind !== "nexthop-route" || !nexthop) return [object];
+    const { dev, via, onlink } = nexthop;
+    const { dst, metric } = object;
+    return [
+      {
+        kind: "route",
+        dst,
+        dev,
+        via,
+        ...(onlink ? { onlink } : {}),
+        ...(metric === undefined ? {} : { metric }),
+      },
+    ];
+  });
 }
 
 /** Id of a route's nexthop object: the base address of its destination, unique since leases never overlap. */

@@ -1,5 +1,6 @@
 import type { BatchObject, ChangeFailure, Kernel } from "../netlink/kernel.ts";
-import { type ActualState, type OwnedScope, readActual } from "./actual.ts";
+import { yieldToEventLoop } from "../retry/event-loop.ts";
+import type { ActualState } from "./actual.ts";
 import { equalObjects, identityOf } from "./identity.ts";
 import { orderChanges } from "./order.ts";
 import type { WantedState } from "./wanted.ts";
@@ -9,12 +10,11 @@ const SLICE = 4_000;
 
 /** What a reconcile found and did. */
 export interface Reconciled {
-  /** Objects written because they were missing or different, by kind. */
+  /** Objects written because they were missing or different. */
   readonly written: number;
   /** Objects removed because nobody wants them. */
   readonly removed: number;
   readonly failures: readonly ChangeFailure[];
-  readonly foreignNexthops: ReadonlySet<number>;
 }
 
 /** What has to change so that the actual state becomes the wanted one. Pure; yields to the event loop in between. */
@@ -24,34 +24,42 @@ export async function diffStates(
 ): Promise<{ put: BatchObject[]; gone: BatchObject[] }> {
   const put: BatchObject[] = [];
   const gone: BatchObject[] = [];
+  const { settled, surplus } = sortSurplus(wanted, actual.surplus);
+  gone.push(...surplus);
   let seen = 0;
   for (const [identity, object] of wanted.entries()) {
     const has = actual.objects.get(identity);
-    if (!has || !equalObjects(has, object)) put.push(object);
-    if (++seen % SLICE === 0) await yieldToLoop();
+    if (!settled.has(identity) && (!has || !equalObjects(has, object))) put.push(object);
+    if (++seen % SLICE === 0) await yieldToEventLoop();
   }
   for (const [identity, object] of actual.objects) {
-    if (wanted.get(identity) === undefined) gone.push(object);
-    if (++seen % SLICE === 0) await yieldToLoop();
+    if (settled.has(identity) || wanted.get(identity) === undefined) gone.push(object);
+    if (++seen % SLICE === 0) await yieldToEventLoop();
   }
   return { put, gone };
 }
 
-/** Reads the actual state, compares it with the wanted one and applies the difference in one ordered batch. */
-export async function reconcile(kernel: Kernel, wanted: WantedState, scope: OwnedScope): Promise<Reconciled> {
-  const actual = await readActual(kernel, scope);
+/** Of several objects of one identity the kernel may list the wanted one second: the first is surplus then. */
+function sortSurplus(wanted: WantedState, objects: readonly BatchObject[]) {
+  const settled = new Set<string>();
+  const surplus: BatchObject[] = [];
+  for (const object of objects) {
+    const identity = identityOf(object);
+    const wish = wanted.get(identity);
+    if (wish && equalObjects(object, wish)) settled.add(identity);
+    else surplus.push(object);
+  }
+  return { settled, surplus };
+}
+
+/** Compares the actual state with the wanted one and applies the difference in one ordered batch. */
+export async function reconcile(
+  kernel: Kernel,
+  wanted: WantedState,
+  actual: ActualState,
+): Promise<Reconciled> {
   const { put, gone } = await diffStates(wanted, actual);
   const changes = orderChanges(put, gone);
   const failures = changes.length > 0 ? await kernel.apply(changes) : [];
-  return { written: put.length, removed: gone.length, failures, foreignNexthops: actual.foreignNexthops };
-}
-
-/** Identities a failed batch leaves unwritten. */
-export function failedIdentities(failures: readonly ChangeFailure[]): readonly string[] {
-  return failures.map((failure) => identityOf(failure.change.object));
-}
-
-/** Lets timers, signals and sockets have their turn. */
-export function yieldToLoop(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
+  return { written: put.length, removed: gone.length, failures };
 }

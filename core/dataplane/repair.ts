@@ -20,15 +20,10 @@ export interface RepairInput {
 }
 
 /**
- * Keeps the kernel as wanted until aborted: looks 200 ms after a disturbance, once a minute anyway, and with growing
- * back-off while something is refused. Subscribes to notices before the first look, and again when some were lost.
+ * Keeps the kernel as wanted: looks 200 ms after a disturbance, once a minute anyway, and with growing back-off while
+ * something is refused. Subscribes to notices before the first look, and again when some were lost.
  */
-export async function keepRepaired(input: RepairInput): Promise<void> {
-  const loop = new RepairLoop(input);
-  await Promise.all([loop.listen(), loop.work()]);
-}
-
-class RepairLoop {
+export class RepairLoop {
   readonly #input: RepairInput;
   readonly #pacer = new RepairPacer();
   readonly #retry = new Backoff({ first: 1_000, max: 30_000 });
@@ -40,34 +35,42 @@ class RepairLoop {
     this.#input = input;
   }
 
+  /** Works until aborted. Never rejects. */
+  async keep(): Promise<void> {
+    await Promise.all([this.#listen(), this.#work()]);
+  }
+
+  /** Something was refused outside of a look: the next one comes after the back-off at the latest. */
+  retrySoon(): void {
+    this.#lookWithin(this.#retry.next());
+  }
+
   /** Reads notices for ever; every new subscription begins with a full look, since notices may have been missed. */
-  async listen(): Promise<void> {
+  async #listen(): Promise<void> {
     const { kernel, signal, log } = this.#input;
     const backoff = new Backoff({ first: 100, max: 10_000 });
     while (!signal.aborted) {
+      let reason = "kernel notices ended by themselves";
       try {
         const notices = kernel.notices(signal);
         this.#lookWithin(0);
         for await (const batch of notices) {
           backoff.reset();
-          if (batch.some((notice) => this.#input.isDisturbed(notice))) this.#disturb();
+          // No `some`: each notice has to be seen, whatever the ones before it were.
+          if (batch.filter((notice) => this.#input.isDisturbed(notice)).length > 0) this.#disturb();
         }
       } catch (error) {
         const lost = error instanceof Fault && error.code === "NETLINK_OVERRUN";
-        if (backoff.tries === 0) {
-          log.warn(
-            lost
-              ? "kernel notices were lost, comparing everything"
-              : `kernel notices stopped: ${describeError(error)}`,
-          );
-        }
-        await sleep(backoff.next(), signal);
+        reason = lost ? "kernel notices were lost" : `kernel notices stopped: ${describeError(error)}`;
       }
+      if (signal.aborted) return;
+      if (backoff.tries === 0) log.warn(`${reason}; listening anew and comparing everything`);
+      await sleep(backoff.next(), signal);
     }
   }
 
   /** Looks whenever it is due. */
-  async work(): Promise<void> {
+  async #work(): Promise<void> {
     const { signal } = this.#input;
     while (!signal.aborted) {
       const wait = this.#dueAt - performance.now();
@@ -92,11 +95,11 @@ class RepairLoop {
         this.#pacer.repaired();
         if (disturbed && !this.#pacer.exhausted) log.info("repaired the data path", { objects: repaired });
       }
-      if (failing) this.#lookWithin(this.#retry.next());
+      if (failing) this.retrySoon();
       else this.#retry.reset();
     } catch (error) {
       health.raise(brokenFinding(error));
-      this.#lookWithin(this.#retry.next());
+      this.retrySoon();
     }
     this.#reportFight();
   }

@@ -1,11 +1,11 @@
 import type { BatchObject } from "../netlink/kernel.ts";
 import { equalObjects, identityOf } from "./identity.ts";
 
-/** Two owners that want different objects of one identity: the first one keeps it. */
+/** Owners that want different objects of one identity: the first one has it, the others wait. */
 export interface WantedConflict {
   readonly identity: string;
   readonly holder: string;
-  readonly loser: string;
+  readonly losers: readonly string[];
 }
 
 /** What has to be written and removed in the kernel after a change of the wanted state. */
@@ -14,64 +14,79 @@ export interface WantedChange {
   readonly gone: readonly BatchObject[];
 }
 
-interface Entry {
-  readonly object: BatchObject;
+/** One owner's wish for an identity; the head of the chain holds it, the rest wait in the order they came. */
+interface Claim {
   readonly owner: string;
+  object: BatchObject;
+  next: Claim | undefined;
 }
 
 /**
  * The wanted state of the kernel: objects by identity, each owned by a peer (its key) or by the node itself.
- * Replacing an owner's objects returns just the difference.
+ * Replacing an owner's objects returns just the difference. Of several owners of one identity the first one counts;
+ * when it lets go the next one takes over.
  */
 export class WantedState {
-  readonly #byIdentity = new Map<string, Entry>();
+  readonly #claims = new Map<string, Claim>();
   readonly #identitiesOf = new Map<string, readonly string[]>();
-  readonly #losers = new Map<string, WantedConflict>();
+  readonly #shared = new Set<string>();
 
   /** Replaces everything `owner` wants. */
   set(owner: string, objects: readonly BatchObject[]): WantedChange {
-    const put: BatchObject[] = [];
-    const identities: string[] = [];
-    const before = this.#identitiesOf.get(owner) ?? [];
-    this.#forgetConflictsOf(owner);
-    for (const object of objects) {
-      const identity = identityOf(object);
-      const known = this.#byIdentity.get(identity);
-      if (known && known.owner !== owner) {
-        if (!equalObjects(known.object, object)) {
-          this.#losers.set(`${identity} ${owner}`, { identity, holder: known.owner, loser: owner });
-        }
-        continue;
-      }
-      identities.push(identity);
-      this.#byIdentity.set(identity, { object, owner });
-      if (!known || !equalObjects(known.object, object)) put.push(object);
-    }
-    const kept = new Set(identities);
-    const gone = before.filter((identity) => !kept.has(identity)).map((identity) => this.#remove(identity));
-    if (identities.length > 0) this.#identitiesOf.set(owner, identities);
-    else this.#identitiesOf.delete(owner);
-    return { put, gone: gone.filter((object) => object !== undefined) };
+    return this.setAll([[owner, objects]]);
   }
 
-  /** Forgets an owner; its objects are to be removed. */
+  /** Replaces everything several owners want; an identity may move between them without being removed. */
+  setAll(changes: Iterable<readonly [owner: string, objects: readonly BatchObject[]]>): WantedChange {
+    const before = new Map<string, BatchObject | undefined>();
+    for (const [owner, objects] of changes) this.#replace(owner, objects, before);
+    const put: BatchObject[] = [];
+    const gone: BatchObject[] = [];
+    for (const [identity, had] of before) {
+      const has = this.get(identity);
+      if (has === undefined) {
+        if (had) gone.push(had);
+      } else if (!had || !equalObjects(had, has)) put.push(has);
+    }
+    return { put, gone };
+  }
+
+  /** Forgets an owner; what nobody else wants is to be removed. */
   delete(owner: string): WantedChange {
     return this.set(owner, []);
   }
 
-  /** Owners whose object lost against another owner's. */
+  /** Identities for which somebody waits with a different object. */
   conflicts(): readonly WantedConflict[] {
-    return [...this.#losers.values()];
+    return [...this.#shared].flatMap((identity) => {
+      const [holder, ...others] = this.#chain(identity);
+      if (!holder) return [];
+      const losers = others.filter((claim) => !equalObjects(claim.object, holder.object));
+      if (losers.length === 0) return [];
+      return [{ identity, holder: holder.owner, losers: losers.map((claim) => claim.owner) }];
+    });
   }
 
   /** The wanted object of an identity. */
   get(identity: string): BatchObject | undefined {
-    return this.#byIdentity.get(identity)?.object;
+    return this.#claims.get(identity)?.object;
   }
 
   /** Owner of an identity, for naming a peer in a failure. */
   ownerOf(identity: string): string | undefined {
-    return this.#byIdentity.get(identity)?.owner;
+    return this.#claims.get(identity)?.owner;
+  }
+
+  /** Everybody who wants an identity, the holder first. */
+  ownersOf(identity: string): readonly string[] {
+    return this.#chain(identity).map((claim) => claim.owner);
+  }
+
+  /** What an owner wants, also where another one holds it. */
+  objectsOf(owner: string): readonly BatchObject[] {
+    return (this.#identitiesOf.get(owner) ?? []).flatMap(
+      (identity) => this.#chain(identity).find((claim) => claim.owner === owner)?.object ?? [],
+    );
   }
 
   /** All owners. */
@@ -81,21 +96,67 @@ export class WantedState {
 
   /** All wanted objects with their identities. */
   *entries(): IterableIterator<readonly [string, BatchObject]> {
-    for (const [identity, entry] of this.#byIdentity) yield [identity, entry.object];
+    for (const [identity, claim] of this.#claims) yield [identity, claim.object];
   }
 
   get size(): number {
-    return this.#byIdentity.size;
+    return this.#claims.size;
   }
 
-  #remove(identity: string): BatchObject | undefined {
-    const entry = this.#byIdentity.get(identity);
-    this.#byIdentity.delete(identity);
-    return entry?.object;
+  /** Notes in `before` what an identity was before it was touched for the first time. */
+  #replace(
+    owner: string,
+    objects: readonly BatchObject[],
+    before: Map<string, BatchObject | undefined>,
+  ): void {
+    const touch = (identity: string) => {
+      if (!before.has(identity)) before.set(identity, this.get(identity));
+    };
+    const identities = new Set<string>();
+    for (const object of objects) {
+      const identity = identityOf(object);
+      identities.add(identity);
+      touch(identity);
+      this.#claim(identity, owner, object);
+    }
+    for (const identity of this.#identitiesOf.get(owner) ?? []) {
+      if (identities.has(identity)) continue;
+      touch(identity);
+      this.#withdraw(identity, owner);
+    }
+    if (identities.size > 0) this.#identitiesOf.set(owner, [...identities]);
+    else this.#identitiesOf.delete(owner);
   }
 
-  #forgetConflictsOf(owner: string): void {
-    if (this.#losers.size === 0) return;
-    for (const [key, conflict] of this.#losers) if (conflict.loser === owner) this.#losers.delete(key);
+  #claim(identity: string, owner: string, object: BatchObject): void {
+    const head = this.#claims.get(identity);
+    if (!head) {
+      this.#claims.set(identity, { owner, object, next: undefined });
+      return;
+    }
+    let claim = head;
+    while (claim.owner !== owner && claim.next) claim = claim.next;
+    if (claim.owner === owner) claim.object = object;
+    else {
+      claim.next = { owner, object, next: undefined };
+      this.#shared.add(identity);
+    }
+  }
+
+  #withdraw(identity: string, owner: string): void {
+    const left = this.#chain(identity).filter((claim) => claim.owner !== owner);
+    left.forEach((claim, position) => {
+      claim.next = left[position + 1];
+    });
+    const [head] = left;
+    if (head) this.#claims.set(identity, head);
+    else this.#claims.delete(identity);
+    if (left.length < 2) this.#shared.delete(identity);
+  }
+
+  #chain(identity: string): readonly Claim[] {
+    const chain: Claim[] = [];
+    for (let claim = this.#claims.get(identity); claim; claim = claim.next) chain.push(claim);
+    return chain;
   }
 }

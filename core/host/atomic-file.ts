@@ -7,7 +7,7 @@ import {
   renameSync,
   rmSync,
   statSync,
-  writeSync,
+  writeFileSync,
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
 
@@ -17,14 +17,14 @@ import { basename, dirname, join } from "node:path";
  * keeps its mode. Throws the system's error when that cannot be done; nothing is left behind then.
  */
 export function writeFileAtomically(path: string, text: string): void {
-  const folder = dirname(path);
-  mkdirSync(folder, { recursive: true, mode: 0o755 });
+  mkdirSync(dirname(path), { recursive: true, mode: 0o755 });
   const known = statSync(path, { throwIfNoEntry: false });
   const mode = known?.isFile() ? known.mode & 0o7777 : 0o644;
-  const temporary = join(folder, `.${basename(path)}.${process.pid}.tmp`);
+  const temporary = temporaryOf(path);
   const fd = openSync(temporary, "w", 0o600);
   try {
-    writeSync(fd, text);
+    // Unlike a single write(2) this does not take a full disk's short count for success.
+    writeFileSync(fd, text);
     fchmodSync(fd, mode);
     fsyncSync(fd);
   } catch (error) {
@@ -39,4 +39,22 @@ export function writeFileAtomically(path: string, text: string): void {
     rmSync(temporary, { force: true });
     throw error;
   }
+}
+
+/**
+ * Does what {@link writeFileAtomically} does, but for the rename: throws the system's error when the file could not
+ * be written, and leaves nothing but the folder.
+ */
+export function rehearseWrite(path: string): void {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o755 });
+  const temporary = temporaryOf(path);
+  closeSync(openSync(temporary, "w", 0o600));
+  rmSync(temporary, { force: true });
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) {
+    throw Object.assign(new Error("it is a folder"), { code: "EISDIR" });
+  }
+}
+
+function temporaryOf(path: string): string {
+  return join(dirname(path), `.${basename(path)}.${process.pid}.tmp`);
 }

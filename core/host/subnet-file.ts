@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import type { Subnets } from "../lease/lease.ts";
 import { firstHost, formatPrefix, parsePrefix } from "../net/prefix.ts";
 import { Fault, toFault } from "../observe/fault.ts";
-import { writeFileAtomically } from "./atomic-file.ts";
+import { rehearseWrite, writeFileAtomically } from "./atomic-file.ts";
 
 /** What container runtimes and CNI plugins read from `subnet.env`. */
 export interface SubnetFileContent {
@@ -45,8 +45,8 @@ function gatewayOf(subnet: string): string {
  */
 export function parseSubnetFile(text: string): PreviousSubnetFile {
   const values = new Map<string, string>();
-  for (const line of text.split(/\r?\n/)) {
-    const match = /^\s*(?:export\s+)?([A-Z0-9_]+)\s*=\s*(.*?)\s*$/.exec(line);
+  for (const line of text.split("\n")) {
+    const match = /^(?:export\s+)?([A-Z0-9_]+)\s*=\s*(.*)$/.exec(line.trim());
     if (match?.[1] !== undefined && match[2] !== undefined) values.set(match[1], unquote(match[2]));
   }
   const problems: string[] = [];
@@ -60,7 +60,9 @@ export function parseSubnetFile(text: string): PreviousSubnetFile {
 
 function unquote(value: string): string {
   const quoted = /^(["'])(.*)\1/.exec(value);
-  return quoted?.[2] ?? value.replace(/\s+#.*$/, "");
+  if (quoted?.[2] !== undefined) return quoted[2];
+  const comment = value.search(/(?:^|\s)#/);
+  return comment < 0 ? value : value.slice(0, comment).trimEnd();
 }
 
 function readPrefix(
@@ -105,14 +107,18 @@ export function writeSubnetFile(path: string, content: SubnetFileContent): boole
   try {
     writeFileAtomically(path, text);
   } catch (error) {
-    throw toFault(
-      error,
-      "SUBNET_FILE",
-      `cannot write --subnet-file ${path}: `,
-      "Check that the folder exists or can be made, and is writable.",
-    );
+    throw unwritable(path, error);
   }
   return true;
+}
+
+function unwritable(path: string, error: unknown): Fault {
+  return toFault(
+    error,
+    "SUBNET_FILE",
+    `cannot write --subnet-file ${path}: `,
+    "Check that the folder exists or can be made, and is writable.",
+  );
 }
 
 function currentText(path: string): string | undefined {
@@ -123,11 +129,19 @@ function currentText(path: string): string | undefined {
   }
 }
 
-/** Throws Fault `SUBNET_FILE` when the path cannot be a file (it is a folder or a device). */
+/**
+ * Throws Fault `SUBNET_FILE` when the file could not be written: a daemon that learns that only after it has a lease
+ * would leave container run times with the subnet of the last run, or with none.
+ */
 export function assertSubnetFilePath(path: string): void {
   if (path === "" || path.endsWith("/")) {
     throw new Fault("SUBNET_FILE", `--subnet-file "${path}" does not name a file`, {
       hint: "Give the path of a file, e.g. /run/flannel/subnet.env.",
     });
+  }
+  try {
+    rehearseWrite(path);
+  } catch (error) {
+    throw unwritable(path, error);
   }
 }

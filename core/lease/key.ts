@@ -1,4 +1,4 @@
-import { formatIPv4, parseIPv4 } from "../net/ipv4.ts";
+import { parseIPv4At } from "../net/ipv4.ts";
 import { formatIPv6, parseIPv6 } from "../net/ipv6.ts";
 import { type Prefix, parsePrefix, prefix4, prefix6 } from "../net/prefix.ts";
 import type { Subnets } from "./lease.ts";
@@ -27,16 +27,15 @@ export function encodeKey(subnets: Subnets): string {
 export function decodeKey(key: string): Subnets | undefined {
   if (key.length > LONGEST_KEY) return undefined;
   const joint = key.indexOf("&");
-  const head = joint < 0 ? key : key.slice(0, joint);
-  if (!head.includes(":")) {
-    const ipv4 = decodePart4(head);
-    if (ipv4 === undefined) return undefined;
-    if (joint < 0) return { ipv4 };
-    const ipv6 = decodePart6(key.slice(joint + 1));
-    return ipv6 === undefined ? undefined : { ipv4, ipv6 };
+  const headEnd = joint < 0 ? key.length : joint;
+  const ipv4 = decodePart4(key, headEnd);
+  if (ipv4 === undefined) {
+    const ipv6 = joint < 0 ? decodePart6(key) : undefined;
+    return ipv6 === undefined ? undefined : { ipv6 };
   }
-  const ipv6 = joint < 0 ? decodePart6(head) : undefined;
-  return ipv6 === undefined ? undefined : { ipv6 };
+  if (joint < 0) return { ipv4 };
+  const ipv6 = decodePart6(key.slice(joint + 1));
+  return ipv6 === undefined ? undefined : { ipv4, ipv6 };
 }
 
 /** Parsed prefixes of a lease, one per family it has. Text that is no prefix is left out. */
@@ -54,30 +53,38 @@ export function describeSubnets(subnets: Subnets): string {
   return [subnets.ipv4, subnets.ipv6].filter((subnet) => subnet !== undefined).join(" and ");
 }
 
-function decodePart4(text: string): string | undefined {
-  const dash = text.indexOf("-");
-  const length = dash < 0 ? undefined : decodeLength(text, dash + 1, LONGEST[4]);
-  if (length === undefined) return undefined;
-  const base = parseIPv4(text.slice(0, dash));
-  if (base === undefined || prefix4(base, length).base !== base) return undefined;
-  return `${formatIPv4(base)}/${length}`;
+/** The IPv4 part in front of `end`; read in place, for a start-up reads every key of the cluster. */
+function decodePart4(key: string, end: number): string | undefined {
+  const dash = key.indexOf("-");
+  if (dash < 0 || dash >= end) return undefined;
+  const length = decodeLength(key, dash + 1, end, LONGEST[4]);
+  const base = parseIPv4At(key, 0, dash);
+  if (length === undefined || base === undefined || prefix4(base, length).base !== base) return undefined;
+  // parseIPv4At accepts the canonical spelling only.
+  return `${key.slice(0, dash)}/${length}`;
 }
 
 function decodePart6(text: string): string | undefined {
   const dash = text.indexOf("-");
-  const length = dash < 0 ? undefined : decodeLength(text, dash + 1, LONGEST[6]);
-  if (length === undefined) return undefined;
+  if (dash < 0) return undefined;
+  const length = decodeLength(text, dash + 1, text.length, LONGEST[6]);
   const address = text.slice(0, dash);
   // Upstream's pattern is [a-f0-9:]+, so neither upper case nor a dotted tail.
-  if (!/^[a-f0-9:]+$/.test(address)) return undefined;
+  if (length === undefined || !/^[a-f0-9:]+$/.test(address)) return undefined;
   const base = parseIPv6(address);
   if (base === undefined || prefix6(base, length).base !== base) return undefined;
   return `${formatIPv6(base)}/${length}`;
 }
 
-function decodeLength(text: string, from: number, longest: number): number | undefined {
-  const digits = text.slice(from);
-  if (!/^(0|[1-9][0-9]{0,2})$/.test(digits)) return undefined;
-  const length = Number(digits);
-  return length <= longest ? length : undefined;
+/** The decimal number in `text[from, end)`, without leading zeros. */
+function decodeLength(text: string, from: number, end: number, longest: number): number | undefined {
+  if (end === from || (end - from > 1 && text[from] === "0")) return undefined;
+  let length = 0;
+  for (let at = from; at < end; at++) {
+    const digit = text.charCodeAt(at) - 48;
+    if (!(digit >= 0 && digit <= 9)) return undefined;
+    length = length * 10 + digit;
+    if (length > longest) return undefined;
+  }
+  return length;
 }

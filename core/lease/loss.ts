@@ -1,9 +1,8 @@
-import { overlaps } from "../net/prefix.ts";
 import { isLegal } from "./allocate.ts";
 import { type BadEntry, isBad, isReservation, type StoredLease } from "./entry.ts";
 import { relate, sharesAddress } from "./identity.ts";
-import { prefixesOf } from "./key.ts";
 import type { Lease, LeaseAttrs } from "./lease.ts";
+import { overlapsAny } from "./overlap.ts";
 import type { SubnetRanges } from "./store.ts";
 import { encodeValue } from "./value.ts";
 
@@ -87,11 +86,9 @@ function isSame(a: LeaseAttrs, b: LeaseAttrs): boolean {
 function decideGone({ lease, entries, ranges }: OwnKeyView): LossDecision {
   const reason = isLegal(lease.subnets, ranges);
   if (reason !== undefined) return { action: "hold", reason };
-  const own = prefixesOf(lease.subnets);
   for (const entry of entries) {
     if (entry.key === lease.key || entry.subnets === undefined) continue;
-    const theirs = prefixesOf(entry.subnets);
-    if (!own.some((mine) => theirs.some((their) => overlaps(mine, their)))) continue;
+    if (!overlapsAny(lease.subnets, entry.subnets)) continue;
     return isBad(entry)
       ? { action: "conflict", holder: withoutOwner(entry), reason: entry.reason }
       : conflict(entry, "its subnet overlaps ours");

@@ -62,7 +62,7 @@ export function decodeValue(text: string): LeaseAttrs | { readonly error: string
 }
 
 function readField(attrs: Draft, name: string, content: unknown): string | undefined {
-  const field = FIELDS.get(name.toLowerCase());
+  const field = FIELDS.get(name) ?? FIELDS.get(name.toLowerCase());
   if (field === "PublicIP") return readPublicIP(attrs, content);
   if (field === "PublicIPv6") return readPublicIPv6(attrs, content);
   if (field === "BackendData") assign(attrs, "backendData", content ?? undefined);
@@ -111,8 +111,8 @@ function assign<Field extends keyof Draft>(
   field: Field,
   content: Draft[Field] | undefined,
 ): void {
-  if (content === undefined) delete attrs[field];
-  else attrs[field] = content;
+  if (content !== undefined) attrs[field] = content;
+  else if (field in attrs) delete attrs[field];
 }
 
 /** The offending content for a message, cut short: a value may be a megabyte long. */

@@ -190,6 +190,7 @@ export function decodeError(message: MessageCursor): Refusal | undefined {
   if (type === NLMSG_ERROR) {
     // The refused message: its header only when capped, else as a whole.
     const quoted = (flags & NLM_F_CAPPED) === 0 && at + 4 <= end ? view.getUint32(at, true) : HEADER_BYTES;
+    if (quoted > end - at) return { errno: Math.abs(code), text: "" };
     at += (Math.max(quoted, HEADER_BYTES) + 3) & ~3;
   }
   const text = (flags & NLM_F_ACK_TLVS) !== 0 && at < end ? extendedAck(message, at) : "";

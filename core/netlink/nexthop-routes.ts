@@ -21,3 +21,8 @@ export async function resolveNexthops(
 function isBare(route: RouteState): boolean {
   return route.nexthop !== undefined && route.dev === undefined && route.hops === undefined;
 }
+
+/** Whether a route, or a leg of it, goes out of the device. */
+export function leadsTo(route: RouteState, dev: string): boolean {
+  return route.dev === dev || route.hops?.some((hop) => hop.dev === dev) === true;
+}

@@ -22,7 +22,7 @@ import { decodeRoute, decodeRouteGet } from "./families/route-state.ts";
 import { linkMissingFault, refusalFault, underlayMissingFault } from "./faults.ts";
 import type { ChangeFailure, Kernel, KernelChange, Notice } from "./kernel.ts";
 import { creationFault, describeLinkChange } from "./link-change.ts";
-import { resolveNexthops } from "./nexthop-routes.ts";
+import { leadsTo, resolveNexthops } from "./nexthop-routes.ts";
 import { openNotices } from "./notices.ts";
 import type {
   AddressState,
@@ -109,7 +109,7 @@ export class RtnetlinkKernel implements Kernel {
       (route) =>
         route.family === family &&
         (filter.protocol === undefined || route.protocol === filter.protocol) &&
-        (dev === undefined || route.dev === dev || route.hops?.some((hop) => hop.dev === dev)),
+        (dev === undefined || leadsTo(route, dev)),
     );
   }
 

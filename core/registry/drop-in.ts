@@ -1,10 +1,12 @@
 import { realpathSync } from "node:fs";
+import { isBuiltin } from "node:module";
 import { dirname, extname, resolve } from "node:path";
 import { type OnLoadResult, plugin, Transpiler } from "bun";
 import * as sdk from "flannel/sdk";
 import * as valibot from "valibot";
 import { Fault } from "../observe/fault.ts";
 import type { Problem, Trust } from "./entry.ts";
+import { BUNDLE_IT } from "./load-error.ts";
 import { findHashProblem } from "./pins.ts";
 import { isInside, readTrusted } from "./trust.ts";
 
@@ -42,6 +44,9 @@ export function serveDropIn(dropIn: DropIn): void {
     },
   });
 }
+
+/** What a drop-in may import besides Bun's own modules and files of its folder. */
+const PROVIDED: readonly string[] = ["flannel/sdk", "valibot"];
 
 let provided = false;
 
@@ -88,7 +93,7 @@ function readOther(path: string, trust: Trust): Uint8Array {
   throw new Fault("PLUGIN_UNTRUSTED", bytes.what, { hint: bytes.fix });
 }
 
-/** Files outside the plugin's folder are not verified, and a hash covers the main file alone. */
+/** Packages, and files outside the plugin's folder, are not verified, and a hash covers the main file alone. */
 function refuseStrayImports(
   path: string,
   contents: string,
@@ -96,18 +101,16 @@ function refuseStrayImports(
   { folder, trust }: DropIn,
 ): void {
   for (const specifier of scanImports(contents, loader)) {
-    if (!specifier.startsWith(".") && !specifier.startsWith("/")) continue;
+    if (PROVIDED.includes(specifier) || isBuiltin(specifier)) continue;
+    if (!specifier.startsWith(".") && !specifier.startsWith("/")) {
+      throw refuse(`${path} imports the package "${specifier}", which flanneld does not provide`, BUNDLE_IT);
+    }
     if (!isInside(resolve(dirname(path), specifier), folder)) {
-      throw refuse(
-        `${path} imports "${specifier}" from outside its folder`,
-        "copy or bundle that file into the folder",
-      );
+      throw refuse(`${path} imports "${specifier}" from outside its folder`, BUNDLE_IT);
     }
     if (trust.pins.length > 0) {
-      throw refuse(
-        `${path} is pinned by a hash, which does not cover "${specifier}" that it imports`,
-        "bundle the plugin into one file, or remove the hash",
-      );
+      const what = `${path} is pinned by a hash, which does not cover "${specifier}" that it imports`;
+      throw refuse(what, BUNDLE_IT);
     }
   }
 }

@@ -1,6 +1,10 @@
 import { describeError, Fault } from "../observe/fault.ts";
 import type { Problem } from "./entry.ts";
 
+/** The way out for a plugin that wants more than it may import. */
+export const BUNDLE_IT =
+  "bundle the plugin into one file: bun build index.ts --outfile index.js --external flannel/sdk --external valibot";
+
 /** What Bun's BuildMessage and ResolveMessage carry; neither is an Error. */
 interface Message {
   readonly name?: unknown;
@@ -25,10 +29,7 @@ export function describeLoadError(error: unknown, folder: string): Problem {
     return { what: `${at}: ${message}`, fix: "correct the syntax or install the plugin again" };
   }
   if (name === "ResolveMessage") {
-    return {
-      what: String(message),
-      fix: "bundle what it needs into one file: bun build index.ts --outfile index.js --external flannel/sdk --external valibot",
-    };
+    return { what: String(message), fix: BUNDLE_IT };
   }
   const place = typeof stack === "string" ? findPlace(stack, folder) : undefined;
   const thrown = describeThrown(error, name);

@@ -22,6 +22,7 @@ export interface BackendPlugin<Options = unknown> {
   configure(input: ConfigureInput<Options>): Backend;
 }
 
+/** What a backend is built from. */
 export interface ConfigureInput<Options> {
   readonly options: Options;
   /** Families the network config enables. */
@@ -32,6 +33,7 @@ export interface ConfigureInput<Options> {
   readonly nodeId: string;
 }
 
+/** What a check may look at. */
 export interface CheckInput<Options> extends ConfigureInput<Options> {
   readonly facts: HostFacts;
 }
@@ -41,6 +43,7 @@ export interface OwnLease {
   readonly subnets: Subnets;
 }
 
+/** Both kinds of backend; `mode` tells them apart. */
 export type Backend = DeclarativeBackend | ActiveBackend;
 
 /**
@@ -79,6 +82,7 @@ export interface PeerDelta {
   readonly removed: readonly string[];
 }
 
+/** What came of a `sync`; a rejection means that nothing did. */
 export interface SyncReport {
   /** Peers that could not be programmed; core retries them with back-off. */
   readonly failed: readonly { readonly key: string; readonly reason: string }[];

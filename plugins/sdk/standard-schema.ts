@@ -8,10 +8,12 @@ export interface StandardSchema<Output> {
   };
 }
 
+/** What a validation gives: the value with its defaults, or what is wrong with it. */
 export type StandardResult<Output> =
   | { readonly value: Output; readonly issues?: undefined }
   | { readonly issues: readonly StandardIssue[] };
 
+/** One thing that is wrong, and where (`path` from the root of the options). */
 export interface StandardIssue {
   readonly message: string;
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;

@@ -20,7 +20,7 @@ test("two builds of one source are equal byte for byte and leave nothing else be
   await build("test/dist/etcd3-main.ts", second);
   expect(digest(second)).toBe(digest(first));
   expect(readdirSync(folder.path).sort()).toEqual(["first", "second"]);
-});
+}, 60_000);
 
 test("etcd3 works without its package folder, and is in the bill of materials", async () => {
   using folder = new TemporaryFolder();
@@ -38,7 +38,7 @@ test("etcd3 works without its package folder, and is in the bill of materials", 
     true,
   );
   expect(sbom.metadata.component).toEqual({ type: "application", name: "flanneld", version: "1.2.3" });
-});
+}, 60_000);
 
 test("a build that lost a file to be patched fails", () => {
   expect(() => checkEtcd3Patched(["node_modules/etcd3/lib/index.js"])).toThrow(BuildError);
@@ -49,7 +49,7 @@ test("a build without its main file names it", async () => {
   using folder = new TemporaryFolder();
   await expect(build("core/no-such-main.ts", join(folder.path, "x"))).rejects.toThrow("no-such-main.ts");
   expect(readdirSync(folder.path)).toEqual([]);
-});
+}, 60_000);
 
 test("targets are found by name and every runtime is pinned", () => {
   const lock = JSON.parse(readFileSync(join(repository, "test/toolchain/package-lock.json"), "utf8"));

@@ -165,9 +165,13 @@ function watchSignals(progress: Progress): Interruption {
     controller.signal.addEventListener("abort", () => reject(new Error("interrupted")), { once: true });
   });
   aborted.catch(() => {});
+  let first = 0;
   for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     process.on(name, () => {
-      progress.note(controller.signal.aborted ? "still cleaning up" : "interrupted: cleaning up");
+      // A wrapper such as npm passes on what the terminal already sent: that is no second wish.
+      if (!controller.signal.aborted) progress.note("interrupted: cleaning up");
+      else if (performance.now() - first > 500) progress.note("still cleaning up");
+      first ||= performance.now();
       controller.abort();
     });
   }

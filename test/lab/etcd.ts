@@ -34,7 +34,7 @@ const DATA_ROOT = "/dev/shm";
 /** Fast timers: the shortest lease etcd grants is 1.5 election time-outs, rounded up to a second. */
 const TIMERS = ["--heartbeat-interval", "20", "--election-timeout", "200"];
 
-/** One etcd member on loopback with a disposable data folder. Several form a cluster: see {@link EtcdCluster}. */
+/** One etcd member on loopback with a disposable data folder. Several form a cluster: see etcd-cluster.ts. */
 export class EtcdServer implements AsyncDisposable {
   /** URL clients use. */
   readonly endpoint: string;
@@ -157,7 +157,14 @@ export class EtcdServer implements AsyncDisposable {
   }
 
   /** As {@link ctl}, telling success apart instead of throwing. */
-  async tryCtl(...args: string[]): Promise<{ ok: boolean; stdout: string; stderr: string }> {
+  tryCtl(...args: string[]): Promise<{ ok: boolean; stdout: string; stderr: string }> {
+    return this.#run(args, "");
+  }
+
+  async #run(
+    args: readonly string[],
+    input: string,
+  ): Promise<{ ok: boolean; stdout: string; stderr: string }> {
     const { tls } = this.#options;
     const child = Bun.spawn(
       [
@@ -168,7 +175,7 @@ export class EtcdServer implements AsyncDisposable {
         ...args,
       ],
       {
-        stdin: "ignore",
+        stdin: new TextEncoder().encode(input),
         stdout: "pipe",
         stderr: "pipe",
         env: { PATH: process.env.PATH ?? "", ETCDCTL_API: "3" },
@@ -180,6 +187,12 @@ export class EtcdServer implements AsyncDisposable {
       child.exited,
     ]);
     return { ok: code === 0, stdout: stdout.trim(), stderr: stderr.trim() };
+  }
+
+  /** Runs etcdctl operations such as `put key value` in one transaction. */
+  async txn(operations: readonly string[]): Promise<void> {
+    const { ok, stderr } = await this.#run(["txn"], `\n${operations.join("\n")}\n\n\n`);
+    if (!ok) throw new Error(`etcdctl txn: ${stderr}`);
   }
 
   /** Current store revision. */
@@ -224,6 +237,12 @@ export class EtcdServer implements AsyncDisposable {
     this.user = "root:root";
   }
 
+  /** Gives a user another password; tokens of before are void. */
+  async password(user: string, password: string): Promise<void> {
+    const { ok, stderr } = await this.#run(["user", "passwd", "--interactive=false", user], `${password}\n`);
+    if (!ok) throw new Error(`etcdctl user passwd: ${stderr}`);
+  }
+
   /** Freezes the process: connections stay, nothing answers. */
   pause(): void {
     this.#paused = true;
@@ -258,51 +277,5 @@ export class EtcdServer implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
     rmSync(this.folder, { recursive: true, force: true });
-  }
-}
-
-/** Several members that form one cluster, all on loopback. */
-export class EtcdCluster implements AsyncDisposable {
-  readonly members: readonly EtcdServer[];
-
-  private constructor(members: readonly EtcdServer[]) {
-    this.members = members;
-  }
-
-  /** Starts `size` members and waits until all serve. */
-  static async start(size: number, options: EtcdServerOptions = {}): Promise<EtcdCluster> {
-    const ports = await freePorts(size * 2);
-    const names = Array.from({ length: size }, (_, n) => `m${n}`);
-    const initial = names.map((name, n) => `${name}=http://127.0.0.1:${ports[size + n]}`).join(",");
-    const members = names.map((name, n) =>
-      EtcdServer.prepare(
-        // Several members on a busy machine: short election time-outs would lose the leader again and again.
-        {
-          ...options,
-          args: ["--heartbeat-interval", "50", "--election-timeout", "500", ...(options.args ?? [])],
-        },
-        ports[n] ?? 0,
-        ports[size + n] ?? 0,
-        name,
-        initial,
-      ),
-    );
-    for (const member of members) member.spawn();
-    const cluster = new EtcdCluster(members);
-    try {
-      await Promise.all(members.map((member) => member.ready()));
-    } catch (error) {
-      await cluster[Symbol.asyncDispose]();
-      throw error;
-    }
-    return cluster;
-  }
-
-  get endpoints(): string[] {
-    return this.members.map((member) => member.endpoint);
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all(this.members.map((member) => member[Symbol.asyncDispose]()));
   }
 }

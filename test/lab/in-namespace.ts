@@ -1,5 +1,7 @@
 import { dlopen, read } from "bun:ffi";
 import { closeSync, openSync } from "node:fs";
+import { CommandKernel } from "../../core/netlink/command/kernel.ts";
+import type { Run } from "../../core/netlink/command/run.ts";
 import type { Kernel } from "../../core/netlink/kernel.ts";
 import { RtnetlinkKernel, type RtnetlinkOptions } from "../../core/netlink/rtnetlink.ts";
 import type { Namespace } from "./namespace.ts";
@@ -44,6 +46,21 @@ export function kernelIn(ns: Namespace, options: RtnetlinkOptions = {}): Kernel 
     notices: (signal: AbortSignal) => inNamespace(ns, () => notices(signal)),
     [Symbol.dispose]: () => kernel.close(),
   });
+}
+
+/** Runs commands inside a namespace the way core/host/exec runs them outside: a failure carries `stderr`. */
+export function runIn(ns: Namespace): Run {
+  return async (file, args, options = {}) => {
+    const { stdout, stderr, exitCode } = await ns.run([file, ...args], options);
+    if (exitCode !== 0) throw Object.assign(new Error(`${file} ended with ${exitCode}`), { stderr });
+    return { stdout, stderr };
+  };
+}
+
+/** The kernel of a namespace through `ip` and `bridge`. */
+export async function commandKernelIn(ns: Namespace, pollInterval = 25): Promise<Kernel & Disposable> {
+  const kernel = await CommandKernel.open(runIn(ns), { pollInterval });
+  return Object.assign(kernel, { [Symbol.dispose]: () => kernel.close() });
 }
 
 function enter(fd: number, name: string): void {

@@ -89,6 +89,7 @@ describe("a vxlan pair made by hand", () => {
       const [p1, p2] = (await cluster.addPods()) as [Pod, Pod];
 
       expect(p2.addresses).toEqual(["10.244.2.2", "fd00:10:244:2::2"]);
+      expect(await p2.namespace.json("ip", "-j", "link", "show", "eth0")).toMatchObject([{ mtu: 1430 }]);
       for (const address of p2.addresses) {
         const result = await ping(p1, address, { count: 2 });
         expect(result).toMatchObject({ sent: 2, received: 2 });

@@ -7,7 +7,7 @@ export interface Ran {
   readonly exitCode: number;
 }
 
-/** Time a killed process has to end before it is killed hard. */
+/** Time a process has to end after a polite request, and again after a hard one. */
 const GRACE_MS = 2000;
 let created = 0;
 
@@ -64,6 +64,12 @@ export class Namespace implements AsyncDisposable {
     return this.exec("ip", ...line.trim().split(/\s+/));
   }
 
+  /** Many `ip` lines in one process; throws with the standard error when one fails. */
+  async ipBatch(...lines: readonly string[]): Promise<void> {
+    const { exitCode, stderr } = await this.run(["ip", "-batch", "-"], { input: `${lines.join("\n")}\n` });
+    if (exitCode !== 0) throw new Error(`ip -batch: ${stderr.trim()}`);
+  }
+
   /** `bridge` with the arguments of a line. */
   bridge(line: string): Promise<string> {
     return this.exec("bridge", ...line.trim().split(/\s+/));
@@ -84,20 +90,33 @@ export class Namespace implements AsyncDisposable {
     return child;
   }
 
-  /** Ends what was started inside (by pid, children too) and deletes the namespace. */
-  async [Symbol.asyncDispose](): Promise<void> {
-    const listed = await collect(["ip", "netns", "pids", this.name]);
-    const pids = listed.stdout
+  /** Processes inside, but not this one while it is visiting. */
+  async pids(): Promise<number[]> {
+    const { stdout } = await collect(["ip", "netns", "pids", this.name]);
+    return stdout
       .split("\n")
       .map(Number)
       .filter((pid) => pid > 0 && pid !== process.pid);
-    for (const pid of pids) signal(pid, "SIGTERM");
-    const hard = setTimeout(() => {
-      for (const pid of pids) signal(pid, "SIGKILL");
-    }, GRACE_MS);
+  }
+
+  /** Ends what was started inside (by pid, children too) and deletes the namespace. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    const started = performance.now();
+    const asked = new Set<number>();
+    for (;;) {
+      const pids = await this.pids();
+      if (pids.length === 0) break;
+      const waited = performance.now() - started;
+      if (waited > 2 * GRACE_MS) throw new Error(`${this.name}: processes ${pids.join(", ")} do not end`);
+      for (const pid of pids) {
+        // Politely once only: a second request may mean "at once" to a daemon.
+        if (waited > GRACE_MS) signal(pid, "SIGKILL");
+        else if (!asked.has(pid)) signal(pid, "SIGTERM");
+        asked.add(pid);
+      }
+      await Bun.sleep(10);
+    }
     await Promise.all([...this.#processes].map((child) => child.exited));
-    while (pids.some((pid) => signal(pid, 0))) await Bun.sleep(5);
-    clearTimeout(hard);
     await collect(["ip", "netns", "delete", this.name]);
   }
 
@@ -116,13 +135,11 @@ export async function connect(
   await b.ip(`link set ${bDevice} up`);
 }
 
-/** Whether the signal could be delivered. */
-function signal(pid: number, name: NodeJS.Signals | 0): boolean {
+function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name);
-    return true;
   } catch {
-    return false;
+    // It ended meanwhile.
   }
 }
 

@@ -19,7 +19,8 @@ const POLL_MS = 5;
 
 /**
  * What systemd is to a `Type=notify` service: a datagram socket at `path` that records every message, one entry
- * per datagram (a byte stream would run `READY=1` and the next message together).
+ * per datagram (a byte stream would run `READY=1` and the next message together). A leading `@` means an abstract
+ * name, which lives in the network namespace that the socket is made in.
  */
 export class NotifySocket implements Disposable {
   readonly path: string;
@@ -33,9 +34,11 @@ export class NotifySocket implements Disposable {
   constructor(path: string) {
     const bytes = new TextEncoder().encode(path);
     if (bytes.length > LONGEST_PATH) throw new Error(`socket path too long: ${path}`);
-    const address = new Uint8Array(2 + bytes.length + 1);
+    const abstract = path.startsWith("@");
+    const address = new Uint8Array(2 + bytes.length + (abstract ? 0 : 1));
     new DataView(address.buffer).setUint16(0, AF_UNIX, true);
     address.set(bytes, 2);
+    if (abstract) address[2] = 0;
     this.path = path;
     this.#fd = libc.socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (this.#fd < 0) throw new Error("cannot open a unix datagram socket");
@@ -66,6 +69,6 @@ export class NotifySocket implements Disposable {
     this.#closed = true;
     clearInterval(this.#timer);
     libc.close(this.#fd);
-    rmSync(this.path, { force: true });
+    if (!this.path.startsWith("@")) rmSync(this.path, { force: true });
   }
 }

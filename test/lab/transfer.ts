@@ -2,7 +2,7 @@ import type { Located } from "./ping.ts";
 
 /** What one TCP stream carried. */
 export interface TransferResult {
-  /** Bytes the receiver had counted when the sender said it was done: up to two 128 KiB blocks short. */
+  /** Bytes the receiver had counted when the sender said it was done: on a busy machine some MiB short. */
   readonly bytes: number;
   readonly seconds: number;
   readonly megabitsPerSecond: number;
@@ -12,7 +12,7 @@ export interface TransferResult {
 
 /**
  * Sends one TCP stream from `from` to `address`, which must be an address of `to` (either family), with iperf3.
- * `amount` is bytes (default 4 MiB) or, with `seconds`, a duration. Throws with iperf3's words when it fails.
+ * `bytes` is the amount (default 64 MiB); `seconds` gives a duration instead. Throws with iperf3's words when it fails.
  */
 export async function tcpTransfer(
   from: Located,
@@ -20,7 +20,7 @@ export async function tcpTransfer(
   address: string,
   options: { bytes?: number; seconds?: number; port?: number; deadline?: number } = {},
 ): Promise<TransferResult> {
-  const { bytes = 4 * 1024 * 1024, seconds, port = 5201, deadline = 15_000 } = options;
+  const { bytes = 64 * 1024 * 1024, seconds, port = 5201, deadline = 15_000 } = options;
   const server = Bun.spawn(
     [
       ...inside(to),

@@ -95,6 +95,9 @@ export function classify(error: unknown): Failure {
 
 function classifyConnection(text: string): Failure {
   if (/ECONNREFUSED|refused/i.test(text)) return { kind: "unreachable", reason: "connection refused" };
+  if (/before secure TLS connection/i.test(text)) {
+    return { kind: "unreachable", reason: "it ended the TLS handshake (does it speak https?)" };
+  }
   if (TLS_TEXT.test(text)) return { kind: "tls", reason: reasonOfTls(text) };
   if (/ENOTFOUND|EAI_|name resolution|getaddrinfo/i.test(text)) {
     return { kind: "unreachable", reason: "its name cannot be resolved" };

@@ -43,9 +43,12 @@ export class LeaseKeeper {
   #lookedAt = performance.now();
   #failingSince: { text: string; expired: boolean } | undefined;
   #wake: (() => void) | undefined;
+  /** With up to a tenth more, so that nodes that started together do not renew together. */
+  readonly #marginMs: number;
 
   constructor(options: KeeperOptions) {
     this.#options = options;
+    this.#marginMs = options.marginMs * (1 + Math.random() / 10);
     const ttlMs = options.key.own.grant?.ttlMs ?? LOOK_MS.max * 4;
     this.#retry = new Backoff({ first: 200, max: Math.min(30_000, Math.max(500, ttlMs / 10)) });
   }
@@ -103,7 +106,7 @@ export class LeaseKeeper {
   #decide(now = readClocks()): ReturnType<typeof decideRenewal> {
     const { grant } = this.#options.key.own;
     const state = { ttl: grant?.ttlMs, confirmed: grant?.confirmed ?? now, lastLook: this.#lastLook };
-    return decideRenewal(state, now, this.#options.marginMs);
+    return decideRenewal(state, now, this.#marginMs);
   }
 
   #untilNext(): number {
@@ -176,17 +179,17 @@ export class LeaseKeeper {
     }
   }
 
-  /** A step failed: tells it once, and again when the lease has run out meanwhile. Returns the pause before the next. */
+  /** A step failed: tells it once when a renewal is due, and again when the lease has run out. Returns the pause. */
   #fail(fault: Fault, onState: (state: LeaseState) => void): number {
     const { key, health } = this.#options;
     this.#failed = true;
     const decision = this.#decide();
-    const secondsLeft = decision.action === "none" ? Number.POSITIVE_INFINITY : decision.secondsLeft;
+    // Only a look at the key failed, and the lease has time enough: the watch tells that etcd is away.
+    if (decision.action === "none" || decision.action === "wait") return this.#retry.next();
+    const { secondsLeft } = decision;
     const expired = secondsLeft <= 0;
     if (this.#failingSince?.expired !== expired) {
-      const end = Number.isFinite(secondsLeft)
-        ? new Date(Date.now() + secondsLeft * 1000).toISOString().slice(0, 19)
-        : "never";
+      const end = new Date(Date.now() + secondsLeft * 1000).toISOString().slice(0, 19);
       const text = expired
         ? `${fault.message}; the lease has run out meanwhile and is taken back as soon as etcd answers`
         : `${fault.message}; the lease ends at ${end}Z without renewal`;

@@ -100,8 +100,8 @@ export class OwnKey {
         if (encodeValue(attrs) === encodeValue(this.#own.attrs)) return;
         this.#unconfirmed = attrs;
         const modRevision = await this.#writer.rewrite(this.#own, encodeValue(attrs), undefined, [], signal);
-        this.#unconfirmed = undefined;
         if (modRevision !== undefined) {
+          this.#unconfirmed = undefined;
           this.#own = { ...this.#own, attrs, modRevision };
           return;
         }

@@ -37,6 +37,11 @@ export class SubnetWriter {
     signal: AbortSignal,
   ): Promise<CreateResult> {
     const fullKey = this.#layout.keyOf(key);
+    const createdSince = {
+      key: this.#layout.subnetsFrom,
+      range_end: this.#layout.subnetsTo,
+      min_create_revision: since + 1,
+    };
     const result = await this.#client.call(
       "txn",
       {
@@ -47,27 +52,21 @@ export class SubnetWriter {
         success: [
           ...remove.map((lease) => this.#deletion(lease)),
           { request_put: { key: fullKey, value: Buffer.from(value), lease: leaseId } },
-          {
-            request_range: {
-              key: this.#layout.subnetsFrom,
-              range_end: this.#layout.subnetsTo,
-              min_create_revision: since + 1,
-            },
-          },
+          { request_range: createdSince },
         ],
         failure: [{ request_range: { key: fullKey } }],
       },
       signal,
     );
     const kvs = result.responses.at(-1)?.response_range?.kvs ?? [];
-    const revision = Number(result.header.revision);
-    if (result.succeeded) return { outcome: "created", revision, newer: this.#decode(kvs) };
-    const [holder] = kvs;
-    // Our own earlier try, whose answer was lost.
-    if (holder?.lease === leaseId) {
-      return { outcome: "created", revision: Number(holder.mod_revision), newer: this.#decode(kvs) };
+    if (result.succeeded) {
+      return { outcome: "created", revision: Number(result.header.revision), newer: this.#decode(kvs) };
     }
-    return { outcome: "exists" };
+    const [holder] = kvs;
+    if (holder?.lease !== leaseId) return { outcome: "exists" };
+    // Our own earlier try, whose answer was lost.
+    const newer = await this.#client.call("range", createdSince, signal);
+    return { outcome: "created", revision: Number(holder.mod_revision), newer: this.#decode(newer.kvs) };
   }
 
   /**

@@ -1,14 +1,16 @@
 import { Fault } from "../../observe/fault.ts";
 import { describeErrno, EINVAL, EPERM } from "../errno.ts";
-import { permissionFault, type Refusal, refusalFault } from "../faults.ts";
+import { permissionFault, type Refusal } from "../faults.ts";
 import type { ChangeFailure, KernelChange } from "../kernel.ts";
 import { isAlreadySo } from "../outcome.ts";
-import { batchLine, toolOf } from "./lines.ts";
+import { batchLines, toolOf } from "./lines.ts";
 import { batchRefusals, refusalOf } from "./refusal.ts";
 import { attempt, type Run } from "./run.ts";
 
 /** Lines per run of a tool: a run costs some milliseconds, a line some ten microseconds. */
 const MOST_LINES = 1000;
+/** Pieces to cut a run into that ended early. */
+const PIECES = 10;
 
 /** Lines for one run of one tool, and the change each came from. */
 interface Stretch {
@@ -30,7 +32,8 @@ export async function applyByCommand(run: Run, changes: readonly KernelChange[])
     failures.push({ index, change, errno: refusal.errno, text: describeErrno(refusal.errno, refusal.text) });
   };
   for (const stretch of stretches(changes, fail)) {
-    for (const [index, refusal] of await runStretch(run, stretch)) fail(index, refusal);
+    // A change of two lines may be refused twice.
+    for (const [index, refusal] of new Map(await runStretch(run, stretch))) fail(index, refusal);
   }
   return failures.sort((a, b) => a.index - b.index);
 }
@@ -52,8 +55,10 @@ function* stretches(
     }
     tool = next;
     try {
-      lines.push(batchLine(change));
-      positions.push(index);
+      for (const line of batchLines(change)) {
+        lines.push(line);
+        positions.push(index);
+      }
     } catch (error) {
       if (!(error instanceof Fault) || error.code !== "NETLINK_BAD_OBJECT") throw error;
       fail(index, { errno: EINVAL, text: error.message });
@@ -62,11 +67,27 @@ function* stretches(
   if (lines.length > 0) yield { tool, lines, positions };
 }
 
+/** Refusals by position of the change. */
 async function runStretch(run: Run, { tool, lines, positions }: Stretch): Promise<[number, Refusal][]> {
   const { stderr, failed } = await attempt(run, tool, ["-force", "-batch", "-"], `${lines.join("\n")}\n`);
-  const refusals = batchRefusals(stderr);
-  // Failed without naming a line: nothing is known to have been done.
-  if (failed && refusals.size === 0) throw refusalFault(`run \`${tool} -batch\``, refusalOf(stderr));
+  const { refusals, rest } = batchRefusals(stderr);
+  if (failed && (refusals.size === 0 || rest !== "")) {
+    // The tool ended at a line it does not name, `-force` or not. Again in smaller pieces, down to that line: doing
+    // a change twice does no harm.
+    if (refusalOf(rest).errno === EPERM) throw permissionFault("change the network configuration");
+    if (lines.length === 1) return positions.map((position) => [position, refusalOf(stderr)]);
+    const found: [number, Refusal][] = [];
+    const size = Math.ceil(lines.length / PIECES);
+    for (let from = 0; from < lines.length; from += size) {
+      const piece = {
+        tool,
+        lines: lines.slice(from, from + size),
+        positions: positions.slice(from, from + size),
+      };
+      found.push(...(await runStretch(run, piece)));
+    }
+    return found;
+  }
   return [...refusals].flatMap(([line, refusal]): [number, Refusal][] => {
     const position = positions[line - 1];
     return position === undefined ? [] : [[position, refusal]];

@@ -1,6 +1,7 @@
 /** One record of `ip -j`: foreign JSON, so every field is looked at before it is used. */
 export type Json = Readonly<Record<string, unknown>>;
 
+/** A text, undefined when absent or something else. */
 export function textOf(record: Json, key: string): string | undefined {
   const value = record[key];
   return typeof value === "string" ? value : undefined;

@@ -1,9 +1,8 @@
-import { ENODEV, ENOENT, EOPNOTSUPP } from "../errno.ts";
+import { ENODEV } from "../errno.ts";
 import { isDeviceName } from "../families/link.ts";
 import { badObjectFault, linkMissingFault, refusalFault, underlayMissingFault } from "../faults.ts";
 import type { ChangeFailure, Kernel, KernelChange, Notice } from "../kernel.ts";
 import { creationFault, describeLinkChange } from "../link-change.ts";
-import { resolveNexthops } from "../nexthop-routes.ts";
 import type {
   AddressState,
   FdbState,
@@ -13,15 +12,12 @@ import type {
   RouteState,
   WantedLink,
 } from "../objects.ts";
-import { isUnreachable } from "../outcome.ts";
 import { Turns } from "../pace.ts";
 import { applyByCommand } from "./batch.ts";
-import { type Json, numberOf, textOf } from "./json.ts";
-import { createArguments, decodeLink } from "./links.ts";
+import { createArguments } from "./links.ts";
+import { CommandLists, type Lists } from "./lists.ts";
 import { pollNotices, takeSnapshot } from "./poll.ts";
-import { decodeRoute, decodeRouteGet } from "./routes.ts";
-import { command, list, query, type Run } from "./run.ts";
-import { decodeAddresses, decodeFdb, decodeNeighbour, decodeNexthop } from "./states.ts";
+import { command, query, type Run } from "./run.ts";
 
 /** Time between two looks for notices, ms: each look runs some ten commands. */
 const POLL_MS = 5000;

@@ -16,15 +16,20 @@ export function toolOf(object: BatchObject): "ip" | "bridge" {
 }
 
 /**
- * A change as a line for `ip -batch -` or `bridge -batch -`. Throws Fault `NETLINK_BAD_OBJECT` for an object with
- * values that are none: the tools end the whole batch at such a line.
+ * A change as lines for `ip -batch -` or `bridge -batch -`, mostly one. Throws Fault `NETLINK_BAD_OBJECT` for an object
+ * with values that are none: the tools end the whole batch at such a line.
  */
-export function batchLine(change: KernelChange): string {
+export function batchLines(change: KernelChange): string[] {
   const dev = deviceOf(change);
   if (dev !== undefined && !PLAIN_NAME.test(dev)) throw badObjectFault("a device name for a batch", dev);
   scratch.clear();
   encodeChange(scratch, 0, change, 1);
-  return words(change).join(" ");
+  const line = words(change).join(" ");
+  // `ip` ends the whole batch, too, where a neighbour to delete is not there: make sure that it is.
+  if (change.action === "delete" && change.object.kind === "neighbour") {
+    return [words({ action: "put", object: change.object }).join(" "), line];
+  }
+  return [line];
 }
 
 function words({ action, object }: KernelChange): string[] {

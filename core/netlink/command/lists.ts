@@ -1,8 +1,9 @@
+import { addressFamily } from "../../net/prefix.ts";
 import { ENODEV, ENOENT } from "../errno.ts";
 import { isDeviceName } from "../families/link.ts";
-import { refusalFault } from "../faults.ts";
+import { badObjectFault, refusalFault } from "../faults.ts";
 import type { Kernel } from "../kernel.ts";
-import { resolveNexthops } from "../nexthop-routes.ts";
+import { leadsTo, resolveNexthops } from "../nexthop-routes.ts";
 import type {
   AddressState,
   FdbState,
@@ -66,17 +67,18 @@ export class CommandLists implements Lists {
     const { dev, protocol } = filter;
     const args = [`-${family}`, "-N", "-j", "route", "show", "table", "main"];
     if (protocol !== undefined) args.push("proto", String(protocol));
-    const decode = (records: readonly Json[]) =>
-      records.flatMap((record) => decodeRoute(record, family, filter) ?? []);
-    const what = `list the IPv${family} routes`;
-    const routes =
-      dev === undefined
-        ? decode((await query(this.#run, "ip", args, what)).records)
-        : await this.#records("ip", args, dev, decode);
-    return resolveNexthops(routes, () => this.nexthops());
+    // A family without any route has no table yet, which is refused.
+    const { records } = await query(this.#run, "ip", args, `list the IPv${family} routes`);
+    const routes = await resolveNexthops(
+      records.flatMap((record) => decodeRoute(record, family, protocol) ?? []),
+      () => this.nexthops(),
+    );
+    // Not left to `ip`: it drops nexthop routes that the kernel lists without a device.
+    return dev === undefined ? routes : routes.filter((route) => leadsTo(route, dev));
   }
 
   async routeGet(address: string): Promise<{ dev: string; via?: string; src?: string } | undefined> {
+    if (addressFamily(address) === undefined) throw badObjectFault("an address", address);
     const what = `look up the route to ${address}`;
     const { records, refusal } = await query(this.#run, "ip", ["-N", "-j", "route", "get", address], what);
     if (refusal && !isUnreachable(refusal)) throw refusalFault(what, refusal);

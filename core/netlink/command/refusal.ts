@@ -41,9 +41,9 @@ export function refusalOf(stderr: string): Refusal {
 
 /**
  * The refusals of a `-force -batch -` run by line number (from 1): each `Command failed -:N` closes the lines that
- * say why.
+ * say why. `rest` is what was said after the last of them: a warning, or why the tool gave up.
  */
-export function batchRefusals(stderr: string): Map<number, Refusal> {
+export function batchRefusals(stderr: string): { refusals: Map<number, Refusal>; rest: string } {
   const refusals = new Map<number, Refusal>();
   let reasons: string[] = [];
   for (const line of stderr.split("\n")) {
@@ -55,5 +55,5 @@ export function batchRefusals(stderr: string): Map<number, Refusal> {
     refusals.set(Number(number), refusalOf(reasons.join("\n")));
     reasons = [];
   }
-  return refusals;
+  return { refusals, rest: reasons.join("\n").trim() };
 }

@@ -10,21 +10,18 @@ interface Hop {
   readonly via?: string;
 }
 
-/**
- * One record of `ip -N -j route show`; `filter` is what the listing was filtered by, as `ip` leaves that out of the
- * records.
- */
+/** One record of `ip -N -j route show`; `protocol` is what was asked for, as `ip` leaves that out of the records. */
 export function decodeRoute(
   record: Json,
   family: 4 | 6,
-  filter: { dev?: string; protocol?: number },
+  protocol: number | undefined,
 ): RouteState | undefined {
   const dst = textOf(record, "dst");
   if (dst === undefined) return undefined;
   const legs = recordsOf(record, "nexthops");
   const hops = legs?.flatMap((leg) => hopOf(leg) ?? []);
   const flags = wordsOf(record, "flags");
-  const dev = textOf(record, "dev") ?? (legs ? undefined : filter.dev);
+  const dev = textOf(record, "dev");
   const via = gatewayOf(record);
   const src = textOf(record, "prefsrc");
   const nexthop = numberOf(record, "nhid");
@@ -35,7 +32,7 @@ export function decodeRoute(
     ...(via === undefined ? {} : { via }),
     onlink: flags.includes("onlink"),
     metric: numberOf(record, "metric") ?? 0,
-    protocol: numberOf(record, "protocol") ?? filter.protocol ?? RTPROT_BOOT,
+    protocol: numberOf(record, "protocol") ?? protocol ?? RTPROT_BOOT,
     type: numberOf(record, "type") ?? RTN_UNICAST,
     ...(src === undefined ? {} : { src }),
     scope: numberOf(record, "scope") ?? 0,

@@ -1,10 +1,13 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import { formatDuration, parseDuration } from "../../../core/cli/duration.ts";
 import { FLAG_NAMES, flagSpec } from "../../../core/cli/flag-table.ts";
 import { describeOptions, type Options, parseCommandLine } from "../../../core/cli/flags.ts";
 import { compileGoRegex } from "../../../core/config/regex.ts";
 import { Fault } from "../../../core/observe/fault.ts";
+
+// Property tests on a busy machine take longer than the 5 s Bun grants.
+setDefaultTimeout(60_000);
 
 function options(...argv: string[]): Options {
   return parseCommandLine(argv, {}).options;

@@ -1,8 +1,17 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import { MAX_JSON_BYTES, MAX_JSON_DEPTH, readJson } from "../../../core/config/json.ts";
 import { foldName, toValue } from "../../../core/config/json-tree.ts";
 import { Fault } from "../../../core/observe/fault.ts";
+
+// Many runs on a busy machine take longer than the 5 s Bun grants.
+setDefaultTimeout(60_000);
+
+/** Work done since `before`, which unlike the clock does not depend on what else the machine does. */
+function cpuMilliseconds(before: NodeJS.CpuUsage): number {
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / 1000;
+}
 
 function refusal(text: string): Fault {
   try {
@@ -100,10 +109,10 @@ describe("limits", () => {
 
   test("the largest document is read in bounded time", () => {
     const many = `[${Array.from({ length: 100_000 }, (_, at) => `{"k":${at}}`).join(",")}]`;
-    const before = performance.now();
+    const before = process.cpuUsage();
     readJson(many, "x");
     refusal(`${many.slice(0, -1)},]`);
-    expect(performance.now() - before).toBeLessThan(5_000);
+    expect(cpuMilliseconds(before)).toBeLessThan(5_000);
   });
 });
 

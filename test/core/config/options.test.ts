@@ -1,9 +1,12 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import * as v from "valibot";
 import { countMistakes, nearestName } from "../../../core/config/nearest.ts";
 import { readNetworkConfig } from "../../../core/config/network.ts";
 import { foldOptionNames, optionFault } from "../../../core/config/options.ts";
+
+// Property tests on a busy machine take longer than the 5 s Bun grants.
+setDefaultTimeout(60_000);
 
 function backend(options: string) {
   const text = `{"Network": "10.3.0.0/16",\n"Backend": {"Type": "vxlan"${options}}}`;

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import { type NetworkConfig, readNetworkConfig } from "../../../core/config/network.ts";
 import type { SubnetRange } from "../../../core/lease/store.ts";
@@ -6,6 +6,15 @@ import { formatIPv4 } from "../../../core/net/ipv4.ts";
 import { formatIPv6 } from "../../../core/net/ipv6.ts";
 import { containsPrefix, formatPrefix, parsePrefix, prefix4, prefix6 } from "../../../core/net/prefix.ts";
 import { Fault } from "../../../core/observe/fault.ts";
+
+// Many runs on a busy machine take longer than the 5 s Bun grants.
+setDefaultTimeout(60_000);
+
+/** Work done since `before`, which unlike the clock does not depend on what else the machine does. */
+function cpuMilliseconds(before: NodeJS.CpuUsage): number {
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / 1000;
+}
 
 const octets = fc.integer({ min: 0, max: 2 ** 32 - 1 });
 const wide = fc.bigInt({ min: 0n, max: (1n << 128n) - 1n });
@@ -222,7 +231,7 @@ describe("fuzz: a fault or a sound config, nothing else", () => {
 
   test("large hostile documents take bounded time", () => {
     const long = "x".repeat(1_400_000);
-    const before = performance.now();
+    const before = process.cpuUsage();
     settle(`{"${long}": 1}`);
     settle(`{"Network": "${long}"}`);
     settle(`{"Network": "${"1.".repeat(700_000)}"}`);
@@ -230,6 +239,6 @@ describe("fuzz: a fault or a sound config, nothing else", () => {
     settle(`{"SubnetLen": ${"9".repeat(1_400_000)}, "Network": "10.3.0.0/16"}`);
     settle(`{${'"ab":1,'.repeat(200_000)}"Network":"10.3.0.0/16"}`);
     settle(`{"Backend":{"Type":"${long}"},"Network":"10.3.0.0/16"}`);
-    expect(performance.now() - before).toBeLessThan(10_000);
+    expect(cpuMilliseconds(before)).toBeLessThan(10_000);
   });
 });

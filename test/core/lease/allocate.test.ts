@@ -1,4 +1,4 @@
-import { expect, test } from "bun:test";
+import { expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import { type AllocationRequest, chooseSubnets, isLegal } from "../../../core/lease/allocate.ts";
 import type { Subnets } from "../../../core/lease/lease.ts";
@@ -15,6 +15,9 @@ import {
 } from "../../../core/net/prefix.ts";
 import { anySubnets, range4, range6 } from "./arbitrary.ts";
 import { cost } from "./cost.ts";
+
+// Properties and timings are only slow on a machine that is busy with other suites.
+setDefaultTimeout(30_000);
 
 function choose(request: Partial<AllocationRequest> & { ranges: SubnetRanges }): Subnets {
   const allocation = chooseSubnets({ taken: [], random: Math.random, ...request });
@@ -174,7 +177,7 @@ test("the whole address space, its ends and a reversed range", () => {
   expect(isLegal(choose({ ranges: huge }), huge)).toBeUndefined();
 });
 
-test("20,000 taken in a /8 of /30 blocks, or in IPv6: a few ms", () => {
+test("20,000 taken, in a /8 of /30 blocks or in IPv6, cost no walk through the blocks", () => {
   const at4 = (index: number) => `${formatIPv4(0x0a000000 + ((index * 7919) % 4_194_304) * 4)}/30`;
   const at6 = (index: number) => `fc00:0:0:${((index * 7919) % 65_536).toString(16)}::/64`;
   const wide = range4({
@@ -185,11 +188,8 @@ test("20,000 taken in a /8 of /30 blocks, or in IPv6: a few ms", () => {
   });
   const taken4 = Array.from({ length: 20_000 }, (_, i) => ({ ipv4: at4(i) }));
   const taken6 = Array.from({ length: 20_000 }, (_, i) => ({ ipv6: at6(i) }));
-  const four = cost(() => choose({ ranges: { ipv4: wide }, taken: taken4 }));
-  const six = cost(() => choose({ ranges: { ipv6: range6() }, taken: taken6 }));
-  if (process.env.FIGURES) console.log({ four, six });
-  expect(four).toBeLessThan(30);
-  expect(six).toBeLessThan(60);
+  expect(cost("allocate IPv4", () => choose({ ranges: { ipv4: wide }, taken: taken4 }))).toBeLessThan(6);
+  expect(cost("allocate IPv6", () => choose({ ranges: { ipv6: range6() }, taken: taken6 }))).toBeLessThan(15);
 });
 
 test.each<[Subnets, SubnetRanges, string | undefined]>([

@@ -1,10 +1,13 @@
-import { expect, test } from "bun:test";
+import { expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import { PendingUpdate } from "../../../core/lease/changes.ts";
 import type { Lease } from "../../../core/lease/lease.ts";
 import { PeerTable } from "../../../core/lease/peers.ts";
 import type { PeerUpdate } from "../../../core/lease/store.ts";
 import { stored } from "./arbitrary.ts";
+
+// Properties and timings are only slow on a machine that is busy with other suites.
+setDefaultTimeout(30_000);
 
 function lease(block: number, data: unknown = null): Lease {
   return stored({ ipv4: `10.3.${block}.0/24` }, { publicIP: `192.0.2.${block}`, backendData: data });

@@ -1,6 +1,9 @@
-import { expect, test } from "bun:test";
+import { expect, setDefaultTimeout, test } from "bun:test";
 import { decodeEntry, isBad, isReservation } from "../../../core/lease/entry.ts";
 import { cost } from "./cost.ts";
+
+// Properties and timings are only slow on a machine that is busy with other suites.
+setDefaultTimeout(30_000);
 
 const facts = { modRevision: 12, createRevision: 7, version: 3, leaseId: "7587888888888888888" };
 const value =
@@ -39,14 +42,13 @@ test("only a key without an etcd lease is a reservation", () => {
   expect(isReservation(facts)).toBe(false);
 });
 
-test("20,000 entries are decoded in 60 ms", () => {
+test("20,000 entries are decoded in a few times what their JSON alone takes", () => {
   const entries = Array.from({ length: 20_000 }, (_, i) => ({
     key: `10.${i >> 8}.${i & 255}.0-24`,
     text: value.replace("192.0.2.11", `192.168.${i >> 8}.${i & 255}`),
   }));
-  const ms = cost(() => {
+  const ratio = cost("decode 20,000", () => {
     for (const { key, text } of entries) if (isBad(decodeEntry(key, text, facts))) throw new Error(key);
   });
-  if (process.env.FIGURES) console.log({ ms });
-  expect(ms).toBeLessThan(60);
+  expect(ratio).toBeLessThan(12);
 });

@@ -75,6 +75,11 @@ describe("the key is there", () => {
     ["upstream's node", stored(own.subnets, { publicIP: "192.0.2.2" }), "another node wrote it"],
     ["our address, another id", found({ nodeId: "bbbbbbbbbbbb-222222222222" }), "our public address"],
     ["a cloned disk", found({ publicIP: "192.0.2.50", bootId: "boot9" }), "cloned disk"],
+    [
+      "our id with another address and no boot",
+      stored(own.subnets, { publicIP: "192.0.2.50", nodeId }),
+      "cloned disk",
+    ],
     ["a cloned machine behind the same NAT address", found({ bootId: "boot9" }), "cloned disk"],
   ])("%s: a conflict that names the holder, nothing is written", (_, holder, reason) => {
     expect(decide({ found: holder })).toEqual({

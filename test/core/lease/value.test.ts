@@ -1,7 +1,10 @@
-import { expect, test } from "bun:test";
+import { expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import type { LeaseAttrs } from "../../../core/lease/lease.ts";
 import { decodeValue, encodeValue } from "../../../core/lease/value.ts";
+
+// Properties and timings are only slow on a machine that is busy with other suites.
+setDefaultTimeout(30_000);
 
 const golden: [string, LeaseAttrs][] = [
   ['{"PublicIP":"1.2.3.4","PublicIPv6":null}', { backendType: "", publicIP: "1.2.3.4" }],

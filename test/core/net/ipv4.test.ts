@@ -1,7 +1,10 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import ipaddr from "ipaddr.js";
 import { formatIPv4, parseIPv4, parseIPv4At } from "../../../core/net/ipv4.ts";
+
+// Property tests on a busy machine take longer than the 5 s Bun grants.
+setDefaultTimeout(60_000);
 
 const uint32 = fc.integer({ min: 0, max: 2 ** 32 - 1 });
 

@@ -1,8 +1,11 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { isIPv6 } from "node:net";
 import fc from "fast-check";
 import ipaddr from "ipaddr.js";
 import { formatIPv6, isIPv4Mapped, parseIPv6 } from "../../../core/net/ipv6.ts";
+
+// Property tests on a busy machine take longer than the 5 s Bun grants.
+setDefaultTimeout(60_000);
 
 /** ipaddr.js reads this old form (RFC 4291 §2.5.5.1) as `::ffff:1.2.3.4`. */
 const ipv4Compatible = /^::\d+\./;

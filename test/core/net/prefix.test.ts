@@ -1,4 +1,4 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import {
   addressFamily,
@@ -18,6 +18,9 @@ import {
   prefix6,
   prefixSize,
 } from "../../../core/net/prefix.ts";
+
+// Property tests on a busy machine take longer than the 5 s Bun grants.
+setDefaultTimeout(60_000);
 
 const prefixes4 = fc
   .tuple(fc.integer({ min: 0, max: 2 ** 32 - 1 }), fc.integer({ min: 0, max: 32 }))

@@ -27,7 +27,7 @@ export const BREAKAGES: readonly Breakage[] = [
   {
     name: "package",
     source: 'import x from "left-pad"; export default x;',
-    reason: "Cannot find package 'left-pad'",
+    reason: 'imports the package "left-pad"',
   },
   {
     name: "relative",

@@ -1,10 +1,22 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import type { Cluster } from "../cluster.ts";
 import { until } from "../until.ts";
 
-/** Only root can write here, so that nobody else can tell a teardown what to remove. */
-const DIRECTORY = "/run/flannel-demo";
+/**
+ * Only root can write here, so that nobody else can tell a teardown what to remove. Tests of the demo have a folder
+ * of their own.
+ */
+const DIRECTORY = process.env.FLANNEL_DEMO_STATE ?? "/run/flannel-demo";
 
 /** A process that is certainly the same one: pids are used again, start times are not. */
 interface ProcessIdentity {
@@ -44,6 +56,15 @@ export function saveState(cluster: Cluster): void {
 /** Forgets this demo: everything was removed. */
 export function dropState(): void {
   rmSync(path(), { force: true });
+  removeDirectoryIfEmpty();
+}
+
+function removeDirectoryIfEmpty(): void {
+  try {
+    rmdirSync(DIRECTORY);
+  } catch {
+    // Other demos stand, or none ever stood.
+  }
 }
 
 /**
@@ -66,6 +87,7 @@ export async function teardown(): Promise<readonly string[]> {
     rmSync(file);
     lines.push(`demo ${state.owner.pid}: ended ${ended} processes, removed ${removed.length} namespaces`);
   }
+  removeDirectoryIfEmpty();
   return lines;
 }
 

@@ -69,8 +69,8 @@ function readConfig(config: JsonObject): StoredConfig {
 }
 
 function readLease(key: string, text: string): StoredLease | undefined {
-  const match = /^(\d+\.\d+\.\d+\.\d+)-(\d+)(?:&([0-9a-f:]+)-(\d+))?$/.exec(key);
-  if (match === null) return undefined;
+  const match = /^(?:(\d+\.\d+\.\d+\.\d+)-(\d+))?(?:(?:^|&)([0-9a-f:]+)-(\d+))?$/.exec(key);
+  if (match === null || key === "") return undefined;
   let value: JsonObject;
   try {
     value = JSON.parse(text) as JsonObject;
@@ -79,7 +79,9 @@ function readLease(key: string, text: string): StoredLease | undefined {
   }
   return {
     key,
-    ipv4: family(`${match[1]}/${match[2]}`, value.PublicIP, value.BackendData),
+    ...(match[1] === undefined
+      ? {}
+      : { ipv4: family(`${match[1]}/${match[2]}`, value.PublicIP, value.BackendData) }),
     ...(match[3] === undefined
       ? {}
       : { ipv6: family(`${match[3]}/${match[4]}`, value.PublicIPv6, value.BackendV6Data) }),

@@ -47,7 +47,13 @@ describe("acquire", () => {
   test("upstream's lease is recognised by the address and moves to our time to live", async () => {
     await using etcd = await EtcdServer.start();
     const granted = /lease (\w+) granted/.exec(await etcd.ctl("lease", "grant", "86400"))?.[1] ?? "";
-    await etcd.ctl("put", "--lease", granted, KEY("10.5.9.0-24"), '{"PublicIP":"192.0.2.3","PublicIPv6":null}');
+    await etcd.ctl(
+      "put",
+      "--lease",
+      granted,
+      KEY("10.5.9.0-24"),
+      '{"PublicIP":"192.0.2.3","PublicIPv6":null}',
+    );
     await using node = await TestNode.open(3, etcd.endpoint);
     const held = await node.acquire();
     expect(held.lease.key).toBe("10.5.9.0-24");
@@ -63,9 +69,16 @@ describe("acquire", () => {
     for (let start = 0; start < 3; start += 1) {
       await using node = await TestNode.open(4, etcd.endpoint);
       const held = await node.join();
-      expect(held).toMatchObject({ origin: "reservation", reservation: true, lease: { key: "10.5.44.0-24" } });
+      expect(held).toMatchObject({
+        origin: "reservation",
+        reservation: true,
+        lease: { key: "10.5.44.0-24" },
+      });
       await node.untilState("held");
-      await node.store.updateAttrs(attrsOf(4, { backendData: { VNI: 1, VtepMAC: `02:00:00:00:00:0${start}` } }), node.signal);
+      await node.store.updateAttrs(
+        attrsOf(4, { backendData: { VNI: 1, VtepMAC: `02:00:00:00:00:0${start}` } }),
+        node.signal,
+      );
       expect((await etcd.get(KEY("10.5.44.0-24")))?.lease).toBe("0");
       expect(node.store.stats.requests.leaseGrant ?? 0).toBe(0);
       expect(node.store.stats.requests.leaseKeepAlive ?? 0).toBe(0);
@@ -106,7 +119,9 @@ describe("acquire", () => {
     const old = await first.acquire();
     await first.stop();
     await using again = await TestNode.open(1, etcd.endpoint);
-    const changed = { ipv4: { network: "10.6.0.0/16", subnetLen: 24, subnetMin: "10.6.1.0", subnetMax: "10.6.255.0" } };
+    const changed = {
+      ipv4: { network: "10.6.0.0/16", subnetLen: 24, subnetMin: "10.6.1.0", subnetMax: "10.6.255.0" },
+    };
     const held = await again.acquire(changed);
     expect(held.lease.key).toStartWith("10.6.");
     expect(held.lease.key).not.toBe(old.lease.key);
@@ -115,9 +130,13 @@ describe("acquire", () => {
 
   test("40 nodes race for 40 subnets: all distinct, the 41st is told the counts", async () => {
     await using etcd = await EtcdServer.start();
-    const ranges = { ipv4: { network: "10.5.0.0/16", subnetLen: 24, subnetMin: "10.5.1.0", subnetMax: "10.5.40.0" } };
+    const ranges = {
+      ipv4: { network: "10.5.0.0/16", subnetLen: 24, subnetMin: "10.5.1.0", subnetMax: "10.5.40.0" },
+    };
     const nodes = await Promise.all(
-      Array.from({ length: 40 }, (_, n) => TestNode.open(n + 1, etcd.endpoint, { ttlMs: 60_000, marginMs: 20_000 })),
+      Array.from({ length: 40 }, (_, n) =>
+        TestNode.open(n + 1, etcd.endpoint, { ttlMs: 60_000, marginMs: 20_000 }),
+      ),
     );
     try {
       // A barrier: everybody has a connection before anybody chooses.

@@ -1,4 +1,4 @@
-import { type EtcdStoreOptions, type EtcdStore, openEtcdStore } from "../../../../core/lease/etcd/store.ts";
+import { type EtcdStore, type EtcdStoreOptions, openEtcdStore } from "../../../../core/lease/etcd/store.ts";
 import type { Lease, LeaseAttrs, Subnets } from "../../../../core/lease/lease.ts";
 import type { HeldLease, LeaseState, PeerUpdate, SubnetRanges } from "../../../../core/lease/store.ts";
 import { Health } from "../../../../core/observe/health.ts";
@@ -56,7 +56,9 @@ export class RecordingLog implements Log {
   }
   /** All text, for finding things in it. */
   get text(): string {
-    return this.lines.map((line) => `${line.level} ${line.message} ${JSON.stringify(line.fields)}`).join("\n");
+    return this.lines
+      .map((line) => `${line.level} ${line.message} ${JSON.stringify(line.fields)}`)
+      .join("\n");
   }
 }
 
@@ -106,14 +108,22 @@ export class TestNode implements AsyncDisposable {
   }
 
   /** Acquires, keeps and watches. */
-  async join(ranges: SubnetRanges = RANGES, over: Partial<LeaseAttrs> = {}, previous?: Subnets): Promise<HeldLease> {
+  async join(
+    ranges: SubnetRanges = RANGES,
+    over: Partial<LeaseAttrs> = {},
+    previous?: Subnets,
+  ): Promise<HeldLease> {
     const held = await this.acquire(ranges, over, previous);
     this.keep(held);
     this.watch();
     return held;
   }
 
-  async acquire(ranges: SubnetRanges = RANGES, over: Partial<LeaseAttrs> = {}, previous?: Subnets): Promise<HeldLease> {
+  async acquire(
+    ranges: SubnetRanges = RANGES,
+    over: Partial<LeaseAttrs> = {},
+    previous?: Subnets,
+  ): Promise<HeldLease> {
     const attrs = attrsOf(this.number, over);
     this.held = await this.store.acquire({ ranges, attrs, ...(previous ? { previous } : {}) }, this.signal);
     return this.held;
