@@ -29,8 +29,7 @@ export function planPeer(peer: Peer, options: Options, facts: HostFacts): PeerPl
       continue;
     }
     const mac = readMac((half.data as { VtepMAC?: unknown } | undefined)?.VtepMAC);
-    if (mac === undefined)
-      problems.push(`has no usable VtepMAC for ${family}: ${quote(half.data)}`);
+    if (mac === undefined) problems.push(`has no usable VtepMAC for ${family}: ${quote(half.data)}`);
     else objects.push(...tunnelTo(half, mac, deviceName(family, options.VNI)));
   }
   return problems.length > 0 ? { objects, problems } : { objects };

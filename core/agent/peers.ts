@@ -78,12 +78,13 @@ const NAMED = 5;
 function logDelta(log: Log, update: PeerUpdate, delta: PeerDelta): void {
   const { added, changed, removed } = delta;
   if (update.type === "snapshot") {
-    return log.info("peers listed", {
+    log.info("peers listed", {
       added: added.length,
       changed: changed.length,
       removed: removed.length,
       revision: update.revision,
     });
+    return;
   }
   const name = (leases: readonly { readonly key: string }[]) =>
     leases.slice(0, NAMED).map((lease) => lease.key);

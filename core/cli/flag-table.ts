@@ -260,6 +260,7 @@ export function flagSpec(name: FlagName): FlagSpec {
   return FLAGS[name];
 }
 
+/** Whether a word is the name of a flag. */
 export function isFlagName(name: string): name is FlagName {
   return Object.hasOwn(FLAGS, name);
 }

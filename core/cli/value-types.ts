@@ -63,6 +63,7 @@ export const identifier: ValueType<string | undefined> = optional(
   }),
 );
 
+/** Text, undefined when empty. */
 export function optionalText(placeholder: string): ValueType<string | undefined> {
   return optional(text(placeholder));
 }
@@ -87,6 +88,7 @@ export const regexes: ValueType<readonly string[]> = {
   },
 };
 
+/** One of several names, written exactly so. */
 export function choice<Name extends string>(...names: readonly Name[]): ValueType<Name> {
   return single(names.join("|"), (value) => {
     const found = names.find((name) => name === value);

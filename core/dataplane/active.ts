@@ -3,9 +3,11 @@ import type { ExternalInterface, HostFacts } from "../../plugins/sdk/facts.ts";
 import type { LeaseData, Peer } from "../lease/lease.ts";
 import type { Kernel } from "../netlink/kernel.ts";
 import { describeError } from "../observe/fault.ts";
+import type { Finding } from "../observe/finding.ts";
 import type { Health } from "../observe/health.ts";
 import { Backoff, sleep } from "../retry/backoff.ts";
 import { Turns } from "../retry/turns.ts";
+import { mergeDeltas, NO_CHANGE } from "./delta.ts";
 import type { Driver, DriverEvents } from "./driver.ts";
 import { gatherFacts } from "./facts.ts";
 
@@ -27,7 +29,11 @@ export class ActiveDriver implements Driver {
   readonly #turns = new Turns();
   readonly #retry = new Backoff({ first: 1_000, max: 60_000 });
   #peers: ReadonlyMap<string, Peer> = new Map();
+  /** What changed since the last sync that succeeded. */
+  #pending: PeerDelta = NO_CHANGE;
   #failing = false;
+  #wake = new AbortController();
+  #shown: ReadonlySet<string> = new Set();
 
   constructor(input: ActiveInput) {
     this.#input = input;
@@ -42,15 +48,24 @@ export class ActiveDriver implements Driver {
   }
 
   update(peers: ReadonlyMap<string, Peer>, delta: PeerDelta): Promise<void> {
-    this.#peers = peers;
-    return this.#turns.take(() => this.#sync(delta));
+    return this.#turns.take(async () => {
+      this.#peers = peers;
+      this.#pending = mergeDeltas(this.#pending, delta);
+      await this.#sync();
+      // The loop may be asleep for the long time between two syncs that succeed.
+      if (this.#failing) this.#wake.abort();
+    });
   }
 
   async run(_events: DriverEvents, signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      await sleep(this.#failing ? this.#retry.next() : RESYNC_MS, signal);
+      if (this.#failing) await sleep(this.#retry.next(), signal);
+      else await sleep(RESYNC_MS, AbortSignal.any([signal, this.#wake.signal]));
       if (signal.aborted) return;
-      await this.#turns.take(() => this.#sync({ added: [], changed: [], removed: [] }));
+      const woken = this.#wake.signal.aborted;
+      if (woken) this.#wake = new AbortController();
+      if (woken && this.#failing) continue;
+      await this.#turns.take(() => this.#sync());
       await this.#showHealth();
     }
   }
@@ -63,17 +78,18 @@ export class ActiveDriver implements Driver {
     await this.#input.backend.cleanup({ dryRun: false });
   }
 
-  async #sync(delta: PeerDelta): Promise<void> {
+  async #sync(): Promise<void> {
     const { backend, health } = this.#input;
     let reasons: readonly string[];
     try {
-      const report = await backend.sync([...this.#peers.values()], delta, await this.#facts());
+      const report = await backend.sync([...this.#peers.values()], this.#pending, await this.#facts());
       reasons = report.failed.map(({ key, reason }) => `${key}: ${reason}`);
     } catch (error) {
       reasons = [describeError(error)];
     }
     this.#failing = reasons.length > 0;
     if (!this.#failing) {
+      this.#pending = NO_CHANGE;
       this.#retry.reset();
       return health.clear("DATAPLANE_REFUSED");
     }
@@ -86,17 +102,29 @@ export class ActiveDriver implements Driver {
     });
   }
 
+  /** Raises what the backend finds now and clears what it does not find any more. */
   async #showHealth(): Promise<void> {
+    const { health } = this.#input;
+    const findings = await this.#askHealth();
+    const codes = new Set(findings.map((finding) => finding.code));
+    for (const code of this.#shown) if (!codes.has(code)) health.clear(code);
+    for (const finding of findings) health.raise(finding);
+    this.#shown = codes;
+  }
+
+  async #askHealth(): Promise<readonly Finding[]> {
     try {
-      for (const finding of (await this.#input.backend.health?.()) ?? []) this.#input.health.raise(finding);
+      return (await this.#input.backend.health?.()) ?? [];
     } catch (error) {
-      this.#input.health.raise({
-        code: "BACKEND_HEALTH",
-        severity: "warning",
-        title: "the backend cannot tell its health",
-        text: describeError(error),
-        fix: "See the plugin's own log lines.",
-      });
+      return [
+        {
+          code: "BACKEND_HEALTH",
+          severity: "warning",
+          title: "the backend cannot tell its health",
+          text: describeError(error),
+          fix: "See the plugin's own log lines.",
+        },
+      ];
     }
   }
 

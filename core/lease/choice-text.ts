@@ -41,7 +41,7 @@ export function exhaustedFault(
   );
 }
 
-/** The stored subnet of the last run cannot be had: somebody else holds it (field failures A4, D7). */
+/** The stored subnet of the last run cannot be had: somebody else holds it. */
 export function noteTaken(subnet: string, holder: StoredLease | BadEntry): Finding {
   const owner = isBad(holder)
     ? `a key with an unreadable value (${holder.reason})`

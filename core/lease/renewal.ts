@@ -29,7 +29,7 @@ export type RenewalDecision =
   /** Ask the store for the time to live first and write nothing before the answer; `reason` is for the log. */
   | { readonly action: "ask"; readonly reason: "clock-jump" | "overdue"; readonly secondsLeft: number };
 
-/** The wall clock is looked at this often: a resume from suspend is noticed within a minute (field failure A1). */
+/** The wall clock is looked at this often: a resume from suspend is noticed within a minute. */
 const LONGEST_WAIT_MS = 60_000;
 
 /** Shortest wait, so that rounding never makes a busy loop. */
@@ -74,7 +74,7 @@ export function readClocks(): ClockReading {
 }
 
 /**
- * Refuses a renew margin that leaves no time (field failure A1): it must be above 0 and below the time to live, both
+ * Refuses a renew margin that leaves no time: it must be above 0 and below the time to live, both
  * in ms. Throws a Fault `LEASE_MARGIN`.
  */
 export function requireMargin(ttl: number, margin: number): void {

@@ -59,6 +59,9 @@ export async function buildExecutable(
       define: {
         BUILD_VERSION: JSON.stringify(identity.version),
         BUILD_COMMIT: JSON.stringify(identity.commit),
+        // CommonJS packages would carry the path of this checkout: no two builds of one source would be equal.
+        __dirname: JSON.stringify("/$bunfs/root"),
+        __filename: JSON.stringify("/$bunfs/root/flanneld"),
       },
       plugins: [etcd3Plugin()],
       compile: {
@@ -74,7 +77,7 @@ export async function buildExecutable(
       },
       throw: false,
     });
-    if (!result.success) throw new BuildError(result.logs.map(String).join("\n"));
+    if (!result.success) throw new BuildError(result.logs.map(renderLog).join("\n"));
     const inputs = Object.keys(result.metafile?.inputs ?? {});
     checkEtcd3Patched(inputs);
     renameSync(built, outfile);
@@ -82,6 +85,11 @@ export async function buildExecutable(
   } finally {
     rmSync(work, { recursive: true, force: true });
   }
+}
+
+/** A message of the bundler as `file:line:column: message`. */
+function renderLog({ message, position }: BuildMessage | ResolveMessage): string {
+  return position ? `${position.file}:${position.line}:${position.column}: ${message}` : message;
 }
 
 /** Names of the built-in plugins, sorted. A folder without manifest is one that is being written: an error. */

@@ -19,9 +19,11 @@ const repository = resolve(import.meta.dir, "../..");
 
 async function build(): Promise<void> {
   const { values } = parseArgs({
-    options: { target: { type: "string", multiple: true }, out: { type: "string", default: "dist/bin" } },
+    options: { target: { type: "string", multiple: true }, out: { type: "string" } },
   });
-  const folder = resolve(repository, values.out);
+  const folder = resolve(values.out ?? join(repository, "dist/bin"));
+  // Source maps name files relative to the working directory: equal bytes wherever the build is started from.
+  process.chdir(repository);
   const identity = identifyBuild(repository);
   const input = { repository, main: "core/main.ts", plugins: "backends", identity };
   const files: string[] = [];

@@ -16,7 +16,7 @@ export class TemporaryFolder implements Disposable {
   }
 }
 
-/** Builds an executable for this machine with the project's own pipeline. */
+/** Builds an executable for this machine with the project's own pipeline and returns the packages in it. */
 export async function build(main: string, outfile: string): Promise<readonly string[]> {
   const input = { repository, main, plugins: "backends", identity: identifyBuild(repository) };
   return buildExecutable(input, hostTarget(), outfile);

@@ -17,7 +17,10 @@ export interface StoredKey {
 }
 
 /** All keys below `<prefix>/subnets/` in one read, in the order of the store. */
-export async function storedLeases({ etcd }: Pick<Cluster, "etcd">, prefix = PREFIX): Promise<readonly StoredKey[]> {
+export async function storedLeases(
+  { etcd }: Pick<Cluster, "etcd">,
+  prefix = PREFIX,
+): Promise<readonly StoredKey[]> {
   const folder = `${prefix}/subnets/`;
   const json = await etcd.ctl("get", folder, "--prefix", "-w", "json");
   // 64-bit lease ids do not survive JSON.parse as numbers.

@@ -51,7 +51,9 @@ describe("waiting", () => {
       expect(line).toMatchObject({ level: "error", fix: expect.stringContaining("etcdctl put") });
       await cluster.configure(vxlan);
       await daemon.ready;
-      expect(daemon.lines.filter(({ code, level }) => code === "CONFIG_MISSING" && level === "error")).toHaveLength(1);
+      expect(
+        daemon.lines.filter(({ code, level }) => code === "CONFIG_MISSING" && level === "error"),
+      ).toHaveLength(1);
       await daemon.stop();
     },
     TIMEOUT,
@@ -101,19 +103,31 @@ describe("readiness", () => {
           const mac = `02:00:00:00:${a.toString(16).padStart(2, "0")}:${b.toString(16).padStart(2, "0")}`;
           return {
             key: `10.61.${a}.${b * 1}-32`.replace(/^.*$/, `10.${96 + a}.${b}.0-24`),
-            value: { PublicIP: `10.1.${a}.${b}`, PublicIPv6: null, BackendType: "vxlan", BackendData: { VNI: 7, VtepMAC: mac } },
+            value: {
+              PublicIP: `10.1.${a}.${b}`,
+              PublicIPv6: null,
+              BackendType: "vxlan",
+              BackendData: { VNI: 7, VtepMAC: mac },
+            },
           };
         }),
         "/large",
       );
-      await cluster.etcd.ctl("put", "/large/config", '{"Network":"10.96.0.0/11","SubnetMin":"10.120.0.0","Backend":{"Type":"vxlan","VNI":7}}');
+      await cluster.etcd.ctl(
+        "put",
+        "/large/config",
+        '{"Network":"10.96.0.0/11","SubnetMin":"10.120.0.0","Backend":{"Type":"vxlan","VNI":7}}',
+      );
       await withDaemon(
         h2!,
         async (daemon) => {
           daemon.pause();
           const routes = await h2!.namespace.json("ip", "-j", "route", "show", "proto", "140");
           const neighbours = await h2!.namespace.json("ip", "-j", "neighbour", "show", "dev", "flannel.7");
-          expect({ routes: routes.length, neighbours: neighbours.length }).toEqual({ routes: peers, neighbours: peers });
+          expect({ routes: routes.length, neighbours: neighbours.length }).toEqual({
+            routes: peers,
+            neighbours: peers,
+          });
           daemon.resume();
           await daemon.stop();
         },
@@ -129,7 +143,11 @@ describe("readiness", () => {
     async (signal) => {
       await withDaemon(h1!, async (daemon) => {
         expect(daemon.notifications).toEqual(["READY=1"]);
-        const [kernel, lease, file] = [await dumpKernel(h1!), await ownLease(cluster, h1!), statSync(h1!.subnetFile)];
+        const [kernel, lease, file] = [
+          await dumpKernel(h1!),
+          await ownLease(cluster, h1!),
+          statSync(h1!.subnetFile),
+        ];
         const end = await daemon.stop(signal);
         expect(end.code).toBe(0);
         expect(end.milliseconds).toBeLessThan(STOP_MS);
@@ -234,13 +252,18 @@ describe("the subnet file", () => {
   test(
     "has both families in a dual-stack cluster, and FLANNEL_IPMASQ as the flag says",
     async () => {
-      await cluster.etcd.ctl("put", "/dual/config", JSON.stringify(networkConfig("dual", { Type: "vxlan", VNI: 9 })));
+      await cluster.etcd.ctl(
+        "put",
+        "/dual/config",
+        JSON.stringify(networkConfig("dual", { Type: "vxlan", VNI: 9 })),
+      );
       const file = `${h3!.directory}/dual.env`;
       await withDaemon(
         h3!,
         async (daemon) => {
           const [lease] = await storedLeases(cluster, "/dual");
-          const [, v4, v6] = /^(10\.244\.\d+)\.0-24&(fd00:10:244:[0-9a-f]+)::-64$/.exec(lease?.key ?? "") ?? [];
+          const [, v4, v6] =
+            /^(10\.244\.\d+)\.0-24&(fd00:10:244:[0-9a-f]+)::-64$/.exec(lease?.key ?? "") ?? [];
           expect(await Bun.file(file).text()).toBe(
             `FLANNEL_NETWORK=10.244.0.0/16\nFLANNEL_SUBNET=${v4}.1/24\nFLANNEL_IPV6_NETWORK=fd00:10:244::/48\n` +
               `FLANNEL_IPV6_SUBNET=${v6}::1/64\nFLANNEL_MTU=1430\nFLANNEL_IPMASQ=true\n`,
@@ -254,43 +277,62 @@ describe("the subnet file", () => {
   );
 
   test.each([
-    ["a file of the last run", "FLANNEL_NETWORK=10.244.0.0/16\nFLANNEL_SUBNET=10.244.77.1/24\nFLANNEL_MTU=1450\nFLANNEL_IPMASQ=false\n"],
-    ["quotes, export, CRLF and junk lines", 'junk\r\nexport FLANNEL_SUBNET="10.244.77.1/24"\r\n=\r\nFLANNEL_MTU=x\r\n'],
-    ["bad entries beside a good one", "FLANNEL_SUBNET=10.244.77.1/24,not-a-cidr\nFLANNEL_NETWORK=not-a-cidr\n"],
-  ])("of the last run decides the subnet when its lease is gone: %s", async (_, previous) => {
-    const file = `${h3!.directory}/previous.env`;
-    writeFileSync(file, previous);
-    await withDaemon(
-      h3!,
-      async (daemon) => {
-        const lease = await ownLease(cluster, h3!);
-        expect(lease?.key).toBe("10.244.77.0-24");
-        expect(await Bun.file(file).text()).toContain("FLANNEL_SUBNET=10.244.77.1/24\nFLANNEL_MTU=1450\n");
-        await daemon.stop();
-      },
-      { flags: ["--subnet-file", file, "--subnet-lease-release-on-stop"] },
-    );
-  }, TIMEOUT);
+    [
+      "a file of the last run",
+      "FLANNEL_NETWORK=10.244.0.0/16\nFLANNEL_SUBNET=10.244.77.1/24\nFLANNEL_MTU=1450\nFLANNEL_IPMASQ=false\n",
+    ],
+    [
+      "quotes, export, CRLF and junk lines",
+      'junk\r\nexport FLANNEL_SUBNET="10.244.77.1/24"\r\n=\r\nFLANNEL_MTU=x\r\n',
+    ],
+    [
+      "bad entries beside a good one",
+      "FLANNEL_SUBNET=10.244.77.1/24,not-a-cidr\nFLANNEL_NETWORK=not-a-cidr\n",
+    ],
+  ])(
+    "of the last run decides the subnet when its lease is gone: %s",
+    async (_, previous) => {
+      const file = `${h3!.directory}/previous.env`;
+      writeFileSync(file, previous);
+      await withDaemon(
+        h3!,
+        async (daemon) => {
+          const lease = await ownLease(cluster, h3!);
+          expect(lease?.key).toBe("10.244.77.0-24");
+          expect(await Bun.file(file).text()).toContain("FLANNEL_SUBNET=10.244.77.1/24\nFLANNEL_MTU=1450\n");
+          await daemon.stop();
+        },
+        { flags: ["--subnet-file", file, "--subnet-lease-release-on-stop"] },
+      );
+    },
+    TIMEOUT,
+  );
 
   test.each([
     ["binary noise", Uint8Array.from({ length: 4096 }, (_, n) => (n * 7) % 256)],
     ["an empty file", new Uint8Array()],
     ["two subnets", new TextEncoder().encode("FLANNEL_SUBNET=10.244.77.1/24,10.244.78.1/24\n")],
     ["a subnet outside the network", new TextEncoder().encode("FLANNEL_SUBNET=172.16.5.1/24\n")],
-  ])("of the last run that cannot be used is replaced: %s", async (_, previous) => {
-    const file = `${h3!.directory}/previous.env`;
-    writeFileSync(file, previous);
-    await withDaemon(
-      h3!,
-      async (daemon) => {
-        const lease = await ownLease(cluster, h3!);
-        expect(lease?.key).toMatch(/^10\.244\.\d+\.0-24$/);
-        expect(await Bun.file(file).text()).toContain(`FLANNEL_SUBNET=${lease?.key.replace("0-24", "1/24")}\n`);
-        await daemon.stop();
-      },
-      { flags: ["--subnet-file", file, "--subnet-lease-release-on-stop"] },
-    );
-  }, TIMEOUT);
+  ])(
+    "of the last run that cannot be used is replaced: %s",
+    async (_, previous) => {
+      const file = `${h3!.directory}/previous.env`;
+      writeFileSync(file, previous);
+      await withDaemon(
+        h3!,
+        async (daemon) => {
+          const lease = await ownLease(cluster, h3!);
+          expect(lease?.key).toMatch(/^10\.244\.\d+\.0-24$/);
+          expect(await Bun.file(file).text()).toContain(
+            `FLANNEL_SUBNET=${lease?.key.replace("0-24", "1/24")}\n`,
+          );
+          await daemon.stop();
+        },
+        { flags: ["--subnet-file", file, "--subnet-lease-release-on-stop"] },
+      );
+    },
+    TIMEOUT,
+  );
 });
 
 test("the lab's prefix is the daemon's default", () => expect(PREFIX).toBe("/coreos.com/network"));

@@ -16,8 +16,8 @@ export interface Refusal {
   readonly output: string;
 }
 
-/** Text that nothing written for an operator may hold: stack frames, and paths of the source. */
-const STACK = /^\s+at |node_modules|\.ts:\d|\$bunfs/m;
+/** Text that nothing written for an operator may hold: stack frames, also inside of JSON, and places in our source. */
+const STACK = /(?:^|\\n)\s+at |node_modules|\$bunfs|(?:core|backends|plugins\/sdk)\/\S+\.ts:\d/m;
 
 let runs = 0;
 
@@ -45,7 +45,9 @@ export async function expectRefusal(
   expect(existsSync(subnetFile)).toBe(false);
   const links: { ifname: string }[] = await host.namespace.json("ip", "-j", "link", "show");
   expect(links.map(({ ifname }) => ifname).filter((name) => name.startsWith("flannel"))).toEqual([]);
-  expect((await storedLeases(cluster, prefix)).filter(({ value }) => value?.NodeID !== undefined)).toEqual([]);
+  expect((await storedLeases(cluster, prefix)).filter(({ value }) => value?.NodeID !== undefined)).toEqual(
+    [],
+  );
   const refusal = readRefusal(output, daemon);
   expect(refusal.hint).not.toBe("");
   return refusal;

@@ -13,6 +13,8 @@ export function executable(): string {
 export interface DaemonOptions {
   /** `--etcd-endpoints`; several joined by commas. Left out when the daemon gets its leases elsewhere. */
   readonly endpoints?: string;
+  /** `--iface`; default the underlay interface of every host. */
+  readonly iface?: string;
   /** Further flags, after ours, so they win. */
   readonly flags?: readonly string[];
   /** Added to a minimal environment (PATH, NOTIFY_SOCKET). */
@@ -201,7 +203,7 @@ function flags(host: Host, options: DaemonOptions): string[] {
   return [
     ...(options.endpoints === undefined ? [] : [`--etcd-endpoints=${options.endpoints}`]),
     `--subnet-file=${host.subnetFile}`,
-    `--iface=${UNDERLAY}`,
+    `--iface=${options.iface ?? UNDERLAY}`,
     ...(options.nodeId === undefined ? [] : [`--node-id=${options.nodeId}`]),
     ...(options.flags ?? []),
   ];

@@ -20,7 +20,7 @@ export interface Candidate {
 const SCOPE_LINK = 253;
 
 /** Names and kinds of devices that we or a container runtime made: they never lead to other hosts. */
-const INNER_NAMES = /^(flannel[.-]|flannel\d|cni\d|docker\d|veth|cali|lxc|kube-ipvs|nodelocaldns|dummy)/;
+const INNER_NAMES = /^(flannel[.-]|flannel\d|cni\d|docker\d|veth|cali|lxc|kube-ipvs|nodelocaldns)/;
 
 /** Whether a device was made by an overlay or a container runtime. */
 export function isInner(link: LinkState): boolean {

@@ -1,5 +1,6 @@
+import { compileGoRegex } from "../../config/regex.ts";
 import type { Families } from "../../lease/lease.ts";
-import { addressFamily } from "../../net/prefix.ts";
+import { addressFamily, canonicalAddress } from "../../net/prefix.ts";
 import { Fault } from "../../observe/fault.ts";
 import { type Candidate, type HostDump, isInner, listCandidates } from "./candidates.ts";
 import { defaultDevice } from "./default-route.ts";
@@ -38,7 +39,7 @@ export function chooseInterface(dump: HostDump, wish: InterfaceWish, families: F
     const found = attempt();
     if (typeof found === "string") tried.push(found);
     else {
-      const filled = fillAddresses(found, families);
+      const filled = fillAddresses(found, wish, families);
       if (typeof filled !== "string") return { choice: filled };
       tried.push(filled);
     }
@@ -78,21 +79,25 @@ function attempts(
 }
 
 function byNameOrAddress(candidates: readonly Candidate[], wanted: string, reason: string): Found | string {
-  const family = addressFamily(wanted);
-  if (family === undefined) {
+  const address = canonicalAddress(wanted);
+  if (address === undefined) {
     const candidate = candidates.find((one) => one.link.name === wanted);
     return candidate ? { candidate, reason } : `${reason}: there is no interface of that name`;
   }
-  const candidate = candidates.find((one) => (family === 4 ? one.ipv4 : one.ipv6).includes(wanted));
-  if (!candidate) return `${reason}: no interface has that address`;
-  return family === 4 ? { candidate, ipv4: wanted, reason } : { candidate, ipv6: wanted, reason };
+  const family = addressFamily(address) === 4 ? "ipv4" : "ipv6";
+  const candidate = candidates.find((one) => one[family].includes(address));
+  return candidate ? { candidate, [family]: address, reason } : `${reason}: no interface has that address`;
 }
 
-/** Pass 1 matches addresses (in dual stack one of each family), pass 2 names; the pattern is not anchored. */
+/**
+ * Pass 1 matches addresses (in dual stack one of each family), pass 2 names, of several those that have an address of
+ * each family first; the pattern is not anchored. Devices of container run times never count.
+ */
 function byPattern(candidates: readonly Candidate[], pattern: string, families: Families): Found | string {
-  const regex = new RegExp(pattern);
+  const regex = compileGoRegex(pattern);
   const reason = `--iface-regex ${pattern}`;
-  for (const candidate of candidates) {
+  const outer = candidates.filter((one) => !isInner(one.link));
+  for (const candidate of outer) {
     const ipv4 = candidate.ipv4.find((address) => regex.test(address));
     const ipv6 = candidate.ipv6.find((address) => regex.test(address));
     if ((families.ipv4 && ipv4 === undefined) || (families.ipv6 && ipv6 === undefined)) continue;
@@ -103,8 +108,12 @@ function byPattern(candidates: readonly Candidate[], pattern: string, families: 
       ...(ipv6 === undefined ? {} : { ipv6 }),
     };
   }
-  const candidate = candidates.find((one) => !isInner(one.link) && regex.test(one.link.name));
-  return candidate ? { candidate, reason } : `${reason}: it matches no address and no name`;
+  const named = outer.filter((one) => regex.test(one.link.name));
+  const candidate = named.find(
+    (one) => typeof fillAddresses({ candidate: one, reason }, {}, families) !== "string",
+  );
+  const first = candidate ?? named[0];
+  return first ? { candidate: first, reason } : `${reason}: it matches no address and no name`;
 }
 
 function byTarget(
@@ -135,21 +144,29 @@ function byDefaultRoute(
   return `default route: there is none for ${families.ipv4 ? "IPv4" : "IPv6"}`;
 }
 
-function fillAddresses(found: Found, families: Families): InterfaceChoice | string {
-  const { candidate, reason } = found;
-  const ipv4 = families.ipv4 ? (found.ipv4 ?? candidate.ipv4[0]) : undefined;
-  const ipv6 = families.ipv6 ? (found.ipv6 ?? candidate.ipv6[0]) : undefined;
-  if (families.ipv4 && ipv4 === undefined)
-    return `${reason}: ${candidate.link.name} has no usable IPv4 address`;
-  if (families.ipv6 && ipv6 === undefined)
-    return `${reason}: ${candidate.link.name} has no usable IPv6 address`;
-  if (candidate.link.mtu === 0) return `${reason}: ${candidate.link.name} has MTU 0`;
+/** The address of each family: the one that led here, else the published one if it is here, else the best. */
+function fillAddresses(
+  { candidate, reason, ...led }: Found,
+  published: Pick<InterfaceWish, "publicIP" | "publicIPv6">,
+  families: Families,
+): InterfaceChoice | string {
+  const ipv4 = families.ipv4 ? (led.ipv4 ?? pick(candidate.ipv4, published.publicIP)) : undefined;
+  const ipv6 = families.ipv6 ? (led.ipv6 ?? pick(candidate.ipv6, published.publicIPv6)) : undefined;
+  const { name, mtu } = candidate.link;
+  if (families.ipv4 && ipv4 === undefined) return `${reason}: ${name} has no usable IPv4 address`;
+  if (families.ipv6 && ipv6 === undefined) return `${reason}: ${name} has no usable IPv6 address`;
+  if (mtu === 0) return `${reason}: ${name} has MTU 0`;
   return {
     candidate,
     reason,
     ...(ipv4 === undefined ? {} : { ipv4 }),
     ...(ipv6 === undefined ? {} : { ipv6 }),
   };
+}
+
+function pick(addresses: readonly string[], preferred: string | undefined): string | undefined {
+  const wanted = preferred === undefined ? undefined : canonicalAddress(preferred);
+  return wanted !== undefined && addresses.includes(wanted) ? wanted : addresses[0];
 }
 
 function noInterface(tried: readonly string[], candidates: readonly Candidate[]): Fault {

@@ -10,7 +10,7 @@ const KEY = (key: string) => `${PREFIX}/subnets/${key}`;
 const value = (ip: string, mac = "02:00:00:00:00:01") =>
   `{"PublicIP":"${ip}","PublicIPv6":null,"BackendType":"vxlan","BackendData":{"VNI":1,"VtepMAC":"${mac}"}}`;
 
-describe("watching the peers", () => {
+describe.concurrent("watching the peers", () => {
   test("snapshot, then changes; the list made for the own lease is used again", async () => {
     await using etcd = await EtcdServer.start();
     await etcd.ctl("put", KEY("10.5.7.0-24"), value("192.0.2.77"));
@@ -57,7 +57,7 @@ describe("watching the peers", () => {
     // Live again.
     await etcd.ctl("put", KEY("10.5.203.0-24"), value("192.0.2.203"));
     await node.untilKeys([lease.key, "10.5.200.0-24", "10.5.202.0-24", "10.5.203.0-24"]);
-  }, 40_000);
+  });
 
   test("lost streams are taken up where they ended, without a list and without a gap", async () => {
     await using etcd = await EtcdServer.start();
@@ -124,7 +124,7 @@ describe("watching the peers", () => {
     expect(
       node.log.lines.filter((line) => line.fields.code === "LEASE_ENTRY_BAD" && line.level === "warn"),
     ).toHaveLength(6);
-  }, 40_000);
+  });
 
   test("A13: lists that fail at first are tried again", async () => {
     await using etcd = await EtcdServer.start();
@@ -158,7 +158,7 @@ describe("watching the peers", () => {
     });
     const burst = await updates.next();
     expect(burst.value?.type === "changes" && burst.value.puts.length).toBe(1_001);
-  }, 40_000);
+  });
 
   test("three members: each killed in turn, every change arrives, with one of them frozen too", async () => {
     await using cluster = await EtcdCluster.start(3);
@@ -181,7 +181,7 @@ describe("watching the peers", () => {
     }
     expect(node.store.stats.relists).toBe(0);
     await node.untilState("held");
-  }, 90_000);
+  });
 });
 
 /** Writes `count` leases (10.64.0.0/24 and following) in a few transactions. */

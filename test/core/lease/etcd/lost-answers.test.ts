@@ -17,7 +17,7 @@ async function leaseCount(etcd: EtcdServer): Promise<number> {
   return (await etcd.ctl("lease", "list")).split("\n").length - 1;
 }
 
-describe("calls that were done although they seem to have failed", () => {
+describe.concurrent("calls that were done although they seem to have failed", () => {
   test.each(["Txn", "LeaseGrant"])("acquire, %s: one key, one etcd lease", async (call) => {
     await using etcd = await EtcdServer.start();
     await using proxy = await RpcProxy.start(etcd.clientPort);

@@ -1,9 +1,13 @@
+import { setDefaultTimeout } from "bun:test";
 import { type EtcdStore, type EtcdStoreOptions, openEtcdStore } from "../../../../core/lease/etcd/store.ts";
 import type { Lease, LeaseAttrs, Subnets } from "../../../../core/lease/lease.ts";
 import type { HeldLease, LeaseState, PeerUpdate, SubnetRanges } from "../../../../core/lease/store.ts";
 import { Health } from "../../../../core/observe/health.ts";
 import type { Fields, Log } from "../../../../core/observe/log.ts";
 import { until } from "../../../lab/until.ts";
+
+// Real etcd members on a shared machine; every wait inside has a deadline of its own.
+setDefaultTimeout(60_000);
 
 export const PREFIX = "/coreos.com/network";
 
