@@ -6,61 +6,86 @@ import type { Driver } from "../dataplane/driver.ts";
 import { gatherFacts } from "../dataplane/facts.ts";
 import { run } from "../host/exec.ts";
 import type { InterfaceChoice } from "../host/interface/choose.ts";
-import { findInterface } from "../host/interface/find.ts";
+import type { InterfaceWishes } from "../host/interface/find.ts";
 import { identifyNode, type NodeIdentity } from "../host/node-id.ts";
-import type { PreviousSubnetFile } from "../host/subnet-file.ts";
 import { writeSysctl } from "../host/sysctl.ts";
+import type { Subnets } from "../lease/lease.ts";
 import type { ConfigDocument } from "../lease/store.ts";
 import { type Prefix, parsePrefix } from "../net/prefix.ts";
 import type { Kernel } from "../netlink/kernel.ts";
 import type { Health } from "../observe/health.ts";
 import type { Log } from "../observe/log.ts";
 import type { Registry } from "../registry/registry.ts";
-import { checkHost, chooseBackend, configureBackend, networksOf } from "./backend.ts";
+import { type ChosenBackend, checkHost, chooseBackend, configureBackend, networksOf } from "./backend.ts";
 import type { Settings } from "./settings.ts";
 
-/** Everything the daemon needs before it may ask for a lease. */
+/** A network config with the backend it names, understood but not acted on. */
+export interface Understood {
+  readonly document: ConfigDocument;
+  readonly reading: NetworkConfigReading;
+  readonly chosen: ChosenBackend;
+}
+
+/** Everything needed before a lease may be asked for. */
 export interface Prepared {
+  readonly understood: Understood;
   readonly config: NetworkConfig;
+  readonly choice: InterfaceChoice;
   readonly external: ExternalInterface;
   readonly identity: NodeIdentity;
   readonly driver: Driver;
+  /** Whether the backend says what it wants as data, so that another one can take over seamlessly. */
+  readonly declarative: boolean;
 }
 
 export interface PrepareInput {
   readonly settings: Settings;
-  readonly document: ConfigDocument;
-  readonly previous: PreviousSubnetFile;
   readonly kernel: Kernel;
-  readonly registry: Registry;
   readonly log: Log;
   readonly health: Health;
   readonly signal: AbortSignal;
+  /** Networks of the last run: what lies in them on this host is ours too. */
+  readonly formerNetworks: Subnets;
 }
 
 /**
- * Understands the config, finds the interface, loads and configures the backend. Makes nothing on the host yet.
- * Throws a Fault for everything that is wrong.
+ * Validates a config and loads the plugin it names. Throws Fault `CONFIG_INVALID`, `BACKEND_UNKNOWN` or `PLUGIN_…`;
+ * warnings become findings.
  */
-export async function prepareBackend(input: PrepareInput): Promise<Prepared> {
-  const { settings, document, kernel, registry, log, health, signal } = input;
-  const reading = readConfig(document, health);
-  const { config } = reading;
+export async function understandConfig(
+  document: ConfigDocument,
+  registry: Registry,
+  health: Health,
+): Promise<Understood> {
+  const reading = readNetworkConfig(document.text, document.source);
   const chosen = await chooseBackend(registry, reading, document.source);
-  for (const finding of chosen.warnings) health.raise(finding, finding.text);
-  const choice = await findInterface({
-    kernel,
-    wish: {
-      iface: settings.iface,
-      ifaceRegex: settings.ifaceRegex,
-      canReach: settings.ifaceCanReach ?? "",
-      ...(settings.publicIp ? { publicIP: settings.publicIp } : {}),
-      ...(settings.publicIpv6 ? { publicIPv6: settings.publicIpv6 } : {}),
-    },
-    families: config.families,
-    log,
-    signal,
-  });
+  for (const finding of [...reading.warnings, ...chosen.warnings]) health.raise(finding, finding.text);
+  return { document, reading, chosen };
+}
+
+/** The flags that choose the interface. */
+export function wishesOf(settings: Settings): InterfaceWishes {
+  return {
+    iface: settings.iface,
+    ifaceRegex: settings.ifaceRegex,
+    canReach: settings.ifaceCanReach ?? "",
+    ...(settings.publicIp ? { publicIP: settings.publicIp } : {}),
+    ...(settings.publicIpv6 ? { publicIPv6: settings.publicIpv6 } : {}),
+  };
+}
+
+/**
+ * Configures the backend for this host and interface. Makes nothing on the host yet. Throws a Fault for everything
+ * that is wrong.
+ */
+export async function prepareBackend(
+  input: PrepareInput,
+  understood: Understood,
+  choice: InterfaceChoice,
+): Promise<Prepared> {
+  const { settings, kernel, log, health, signal } = input;
+  const { chosen } = understood;
+  const { config } = understood.reading;
   const external = describeExternal(choice, settings);
   const identity = identifyNode({
     wanted: settings.nodeId ?? "",
@@ -72,17 +97,10 @@ export async function prepareBackend(input: PrepareInput): Promise<Prepared> {
   for (const finding of await checkHost(chosen, config, identity.nodeId, facts)) health.raise(finding);
   const { name, version } = chosen.loaded.manifest;
   log.info(`backend ${config.backend.type}`, { plugin: name, version });
+  const networks = ourNetworks(config, input.formerNetworks);
   const driver =
     backend.mode === "declarative"
-      ? new DeclarativeDriver({
-          backend,
-          kernel,
-          external,
-          networks: ourNetworks(config, input.previous),
-          writeSysctl,
-          health,
-          log,
-        })
+      ? new DeclarativeDriver({ backend, kernel, external, networks, writeSysctl, health, log })
       : new ActiveDriver({
           backend,
           kernel,
@@ -90,16 +108,19 @@ export async function prepareBackend(input: PrepareInput): Promise<Prepared> {
           health,
           host: { log: log.child({ plugin: name }), run, signal },
         });
-  return { config, external, identity, driver };
+  return {
+    understood,
+    config,
+    choice,
+    external,
+    identity,
+    driver,
+    declarative: backend.mode === "declarative",
+  };
 }
 
-function readConfig(document: ConfigDocument, health: Health): NetworkConfigReading {
-  const reading = readNetworkConfig(document.text, document.source);
-  for (const finding of reading.warnings) health.raise(finding, finding.text);
-  return reading;
-}
-
-function describeExternal(choice: InterfaceChoice, settings: Settings): ExternalInterface {
+/** The interface as backends see it: its own addresses, and those that peers use. */
+export function describeExternal(choice: InterfaceChoice, settings: Settings): ExternalInterface {
   const { link } = choice.candidate;
   const publicIP = choice.ipv4 === undefined ? undefined : settings.publicIp || choice.ipv4;
   const publicIPv6 = choice.ipv6 === undefined ? undefined : settings.publicIpv6 || choice.ipv6;
@@ -116,8 +137,8 @@ function describeExternal(choice: InterfaceChoice, settings: Settings): External
 }
 
 /** Networks our objects lie in: those of the config, and those of the last run, whose leftovers are ours too. */
-function ourNetworks(config: NetworkConfig, previous: PreviousSubnetFile): readonly Prefix[] {
+function ourNetworks(config: NetworkConfig, former: Subnets): readonly Prefix[] {
   const { ipv4, ipv6 } = networksOf(config);
-  const texts = [ipv4, ipv6, previous.networks.ipv4, previous.networks.ipv6];
+  const texts = [ipv4, ipv6, former.ipv4, former.ipv6];
   return texts.flatMap((text) => (text === undefined ? [] : (parsePrefix(text) ?? [])));
 }

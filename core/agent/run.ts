@@ -1,22 +1,19 @@
+import { findInterface } from "../host/interface/find.ts";
 import { dropStartupText } from "../host/memory.ts";
-import { rememberIdentity } from "../host/node-id.ts";
 import { notifyServiceManager } from "../host/notify.ts";
 import { requireNetAdmin } from "../host/privilege.ts";
 import { assertSubnetFilePath, readSubnetFile } from "../host/subnet-file.ts";
-import type { LeaseData } from "../lease/lease.ts";
-import { PeerTable } from "../lease/peers.ts";
-import type { HeldLease, LeaseStore } from "../lease/store.ts";
+import type { LeaseStore } from "../lease/store.ts";
 import type { Kernel } from "../netlink/kernel.ts";
-import { describeError, Fault } from "../observe/fault.ts";
+import { describeError } from "../observe/fault.ts";
 import type { Health } from "../observe/health.ts";
 import type { Log } from "../observe/log.ts";
 import type { Registry } from "../registry/registry.ts";
 import { sleep } from "../retry/backoff.ts";
-import { composeAttrs } from "./attrs.ts";
-import { networksOf } from "./backend.ts";
-import { followPeers } from "./peers.ts";
-import { type Prepared, prepareBackend } from "./prepare.ts";
-import { Publisher } from "./publisher.ts";
+import { Adaptation } from "./adapt.ts";
+import { followHost } from "./host-watch.ts";
+import { type PrepareInput, prepareBackend, understandConfig, wishesOf } from "./prepare.ts";
+import { Session, type SessionInput } from "./session.ts";
 import type { Settings } from "./settings.ts";
 import { SubnetFileGuard } from "./subnet-file-guard.ts";
 import { supervise } from "./supervise.ts";
@@ -33,7 +30,7 @@ export interface AgentInput {
 }
 
 /** Time the loops get to end after a stop signal; the whole stop has to take less than 2 s. */
-const STOP_PATIENCE_MS = 1_200;
+const STOP_PATIENCE_MS = 1_000;
 
 /**
  * The daemon from start to stop: config → interface → backend → devices → lease → addresses → subnet file → peers →
@@ -51,144 +48,72 @@ export async function runAgent(input: AgentInput): Promise<void> {
   const kernel = resources.adopt(await input.openKernel(), (opened) => opened.close());
   const store = resources.adopt(await input.openStore(), (opened) => opened.close());
   log.info("lease store", { store: store.description });
-  const prepared = await unlessStopped(signal, async () => {
-    const document = await store.readConfig(signal);
-    return prepareBackend({ settings, document, previous, kernel, registry, log, health, signal });
+
+  const guard = new SubnetFileGuard(settings.subnetFile, log, health);
+  const prepare: PrepareInput = { settings, kernel, log, health, signal, formerNetworks: previous.networks };
+  const sessions: SessionInput = { settings, store, guard, log, health, signal };
+  const first = await unlessStopped(signal, async () => {
+    const understood = await understandConfig(await store.readConfig(signal), registry, health);
+    const { families } = understood.reading.config;
+    const choice = await findInterface({ kernel, wish: wishesOf(settings), families, log, signal });
+    const prepared = await prepareBackend(prepare, understood, choice);
+    return Session.open(sessions, prepared, previous.subnets);
   });
-  if (!prepared) return;
-  const held = await acquireLease(input, store, prepared, previous.subnets);
-  if (!held) return;
-  rememberIdentity(settings.subnetFile, prepared.identity);
-  await serve(input, store, prepared, held);
+  if (!first) return;
+  const adaptation = new Adaptation({ first, prepare, sessions, registry });
+  await serve(input, kernel, store, guard, adaptation);
 }
 
 /** What `step` gives; undefined when a stop signal came meanwhile: that it failed or gave up then is no failure. */
 async function unlessStopped<T>(signal: AbortSignal, step: () => Promise<T>): Promise<T | undefined> {
   try {
-    const result = await step();
-    return signal.aborted ? undefined : result;
+    return await step();
   } catch (error) {
     if (signal.aborted) return undefined;
     throw error;
   }
 }
 
-/** Makes the devices and acquires the lease; if that fails, or is aborted, the devices are removed again. */
-async function acquireLease(
-  { log, signal }: AgentInput,
-  store: LeaseStore,
-  { config, external, identity, driver }: Prepared,
-  previous: HeldLease["lease"]["subnets"],
-): Promise<HeldLease | undefined> {
-  try {
-    const data = await driver.prepare();
-    const held = await store.acquire(
-      {
-        ranges: {
-          ...(config.ipv4 ? { ipv4: config.ipv4 } : {}),
-          ...(config.ipv6 ? { ipv6: config.ipv6 } : {}),
-        },
-        attrs: composeAttrs(data, external, config.families, identity),
-        previous,
-      },
-      signal,
-    );
-    log.info(`lease ${held.lease.key}`, {
-      origin: held.origin,
-      ...(held.reservation ? { reservation: true } : {}),
-    });
-    return held;
-  } catch (error) {
-    await abandon(driver, error);
-    if (signal.aborted) return undefined;
-    throw error;
-  }
-}
-
-async function abandon(driver: Prepared["driver"], error: unknown): Promise<void> {
-  try {
-    await driver.abandon();
-  } catch (second) {
-    throw new Fault(
-      "START_FAILED",
-      `${describeError(error)}; undoing it failed too: ${describeError(second)}`,
-      {
-        hint: error instanceof Fault ? error.hint : "",
-        cause: error,
-      },
-    );
-  }
-}
-
-/** Programs what follows from the lease; if that fails, devices and a lease made just now are given up again. */
-async function attach(store: LeaseStore, driver: Prepared["driver"], held: HeldLease): Promise<number> {
-  try {
-    return await driver.attach({ subnets: held.lease.subnets });
-  } catch (error) {
-    await abandon(driver, error);
-    if (held.origin === "fresh") await store.release();
-    throw error;
-  }
-}
-
-/** The held lease is served until aborted. */
+/** The first session, and those that follow from it, are served until aborted. */
 async function serve(
-  input: AgentInput,
+  { settings, log, health, signal }: AgentInput,
+  kernel: Kernel,
   store: LeaseStore,
-  prepared: Prepared,
-  held: HeldLease,
+  guard: SubnetFileGuard,
+  adaptation: Adaptation,
 ): Promise<void> {
-  const { settings, log, health, signal } = input;
-  const { config, external, identity, driver } = prepared;
-  const mtu = await attach(store, driver, held);
-  const guard = new SubnetFileGuard(settings.subnetFile, log, health);
-  guard.set({ networks: networksOf(config), subnets: held.lease.subnets, mtu, ipMasq: settings.ipMasq });
-
-  const publisher = new Publisher(store, health, signal);
-  const events = {
-    published: (data: LeaseData) =>
-      publisher.publish(composeAttrs(data, external, config.families, identity)),
-    mtu: (changed: number) => guard.setMtu(changed),
-  };
-  const ready = Promise.withResolvers<void>();
-  const table = new PeerTable({ own: held.lease, ranges: { ...config } });
-  const loops: Promise<void>[] = [
-    supervise("lease", () => store.keep(held, () => {}, signal), health, signal),
-    supervise("subnet file", () => guard.keep(signal), health, signal),
-  ];
-  if (driver.watchesPeers) {
-    const synced = () => ready.resolve();
-    const follow = () =>
-      followPeers({ store, driver, table, families: config.families, log, health, synced, signal });
-    loops.push(supervise("peers", follow, health, signal));
-  } else {
-    await driver.update(new Map(), { added: [], changed: [], removed: [] });
-    ready.resolve();
-  }
-  await Promise.race([ready.promise, aborted(signal)]);
+  const loops = [supervise("subnet file", () => guard.keep(signal), health, signal)];
+  await Promise.race([adaptation.session.ready, aborted(signal)]);
   if (!signal.aborted) {
-    loops.push(supervise("data path", () => driver.run(events, signal), health, signal));
-    log.info("ready", { peers: table.size, ms: Math.round(performance.now()) });
+    log.info("ready", { peers: adaptation.session.peers.size, ms: Math.round(performance.now()) });
     notifyServiceManager("READY=1");
-    loops.push(trimMemory(signal));
+    const watch = {
+      kernel,
+      wish: wishesOf(settings),
+      health,
+      signal,
+      current: () => adaptation.situation,
+      changed: adaptation.toInterface,
+    };
+    loops.push(
+      supervise("host", () => followHost(watch), health, signal),
+      supervise("config", () => adaptation.followConfig(store), health, signal),
+      trimMemory(signal),
+    );
   }
   await aborted(signal);
   notifyServiceManager("STOPPING=1");
-  await Promise.race([Promise.all(loops), sleep(STOP_PATIENCE_MS)]);
-  await Promise.race([stop(input, store, driver), sleep(STOP_PATIENCE_MS / 3)]);
+  await Promise.race([Promise.all(loops), sleep(STOP_PATIENCE_MS / 4)]);
+  await adaptation.end(STOP_PATIENCE_MS);
+  if (settings.subnetLeaseReleaseOnStop) await release(store, log);
   log.info("stopped");
 }
 
-async function stop(
-  { settings, log }: AgentInput,
-  store: LeaseStore,
-  driver: Prepared["driver"],
-): Promise<void> {
+async function release(store: LeaseStore, log: Log): Promise<void> {
   try {
-    await driver.stop();
-    if (settings.subnetLeaseReleaseOnStop) await store.release();
+    await Promise.race([store.release(), sleep(STOP_PATIENCE_MS / 2)]);
   } catch (error) {
-    log.warn(`stopping: ${describeError(error)}`);
+    log.warn(`the lease could not be released: ${describeError(error)}`);
   }
 }
 

@@ -83,6 +83,9 @@ export interface LeaseStore {
   /** Waits, with back-off and a health finding, until the network config can be read; rejects only on abort. */
   readConfig(signal: AbortSignal): Promise<ConfigDocument>;
 
+  /** Each later version of the network config, until aborted; a deleted config is a finding, not a version. */
+  watchConfig(known: ConfigDocument, signal: AbortSignal): AsyncIterable<ConfigDocument>;
+
   /**
    * Acquires the lease of this node: by node id, public IP, previous subnet, reservation, else a fresh one.
    * Store outages are waited for; what cannot succeed (out of subnets, identity clash) is thrown as a Fault.

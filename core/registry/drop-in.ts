@@ -27,7 +27,7 @@ export function verifyDropIn(main: string, folder: string, trust: Trust): DropIn
   if ("what" in source) return source;
   const problem = findHashProblem(main, source, trust.pins);
   if (problem) return problem;
-  return { main, source: new Uint8Array(source), folder: realpathSync(folder), trust };
+  return { main: realpathSync(main), source: new Uint8Array(source), folder: realpathSync(folder), trust };
 }
 
 /**
@@ -39,8 +39,10 @@ export function serveDropIn(dropIn: DropIn): void {
   plugin({
     name: `drop-in ${dropIn.folder}`,
     setup(build) {
-      const below = new RegExp(`^${RegExp.escape(dropIn.folder)}/`);
-      build.onLoad({ filter: below }, ({ path }) => loadFile(path, dropIn));
+      // A link may have led the main module elsewhere in the root.
+      const [folder, main] = [RegExp.escape(dropIn.folder), RegExp.escape(dropIn.main)];
+      const filter = new RegExp(`^(?:${folder}/|${main}$)`);
+      build.onLoad({ filter }, ({ path }) => loadFile(path, dropIn));
     },
   });
 }
@@ -75,10 +77,7 @@ const LOADERS: Readonly<Record<string, "ts" | "js" | "json">> = {
 function loadFile(path: string, dropIn: DropIn): OnLoadResult {
   const loader = LOADERS[extname(path)];
   if (loader === undefined) {
-    throw refuse(
-      `${path} is imported, but only .ts, .mts, .js, .mjs and .json can be`,
-      "bundle it into the main file",
-    );
+    throw refuse(`${path} is imported, but only .ts, .mts, .js, .mjs and .json can be`, BUNDLE_IT);
   }
   const bytes = path === dropIn.main ? dropIn.source : readOther(path, dropIn.trust);
   const contents = new TextDecoder().decode(bytes);

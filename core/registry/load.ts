@@ -5,7 +5,7 @@ import { originOf, type PluginEntry, type Problem } from "./entry.ts";
 import { describeLoadError, neverLoaded } from "./load-error.ts";
 
 /** Time a module may take to load when the manifest does not say, ms. */
-const LOAD_TIMEOUT_MS = 5_000;
+const LOAD_TIMEOUT_MS = 10_000;
 
 /** What stands in for a module that did not load in time. */
 const LATE = Symbol("late");
@@ -19,7 +19,7 @@ export async function loadPlugin(
   entry: PluginEntry,
   options: { readonly timeoutMs?: number } = {},
 ): Promise<BackendPlugin> {
-  let main = entry.main;
+  let { main, folder } = entry;
   const timeoutMs = options.timeoutMs ?? entry.manifest?.timeouts.load ?? LOAD_TIMEOUT_MS;
   if (entry.trust) {
     // Lazily: only drop-ins need the modules they are served and the worker.
@@ -30,17 +30,17 @@ export async function loadPlugin(
     const problem = await tryInWorker(dropIn, timeoutMs);
     if (problem) throw fail(entry, problem);
     serveDropIn(dropIn);
-    main = dropIn.main;
+    ({ main, folder } = dropIn);
   }
   let module: unknown;
   try {
     module = await within(timeoutMs, import(main));
   } catch (error) {
-    throw fail(entry, describeLoadError(error, entry.folder), "PLUGIN_FAILED", error);
+    throw fail(entry, describeLoadError(error, folder), "PLUGIN_FAILED", error);
   }
-  if (module === LATE) throw fail(entry, neverLoaded(entry.main, timeoutMs));
+  if (module === LATE) throw fail(entry, neverLoaded(main, timeoutMs));
   const plugin = checkPlugin(module);
-  if ("what" in plugin) throw fail(entry, { ...plugin, what: `${entry.main}: ${plugin.what}` });
+  if ("what" in plugin) throw fail(entry, { ...plugin, what: `${main}: ${plugin.what}` });
   return plugin;
 }
 

@@ -69,7 +69,7 @@ const requires = v.strictObject({
 });
 
 const timeouts = v.strictObject({
-  load: phase(5_000),
+  load: phase(10_000),
   prepare: phase(30_000),
   sync: phase(30_000),
   stop: phase(10_000),

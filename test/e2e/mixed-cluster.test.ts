@@ -107,7 +107,6 @@ test(
     const [, p2, p3] = cluster.pods as [Pod, Pod, Pod];
     await learnPeer(h2!, SECOND, { ...THIRD, publicIP: h3!.ipv4, publicIPv6: h3!.ipv6 });
     await learnPeer(h3!, THIRD, { ...SECOND, publicIP: h2!.ipv4, publicIPv6: h2!.ipv6 });
-    await cluster.etcd.ctl("put", "/takeover/config", JSON.stringify(networkConfig("v4")));
     const before = (await storedLeases(cluster)).find(({ key }) => key === `${THIRD.subnet}-24`)!;
     const index = await linkIndex(h3!);
     await using flow = await PingFlow.start(p3, p2.ipv4, { rate: 100 });

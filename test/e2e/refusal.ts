@@ -1,6 +1,6 @@
 import { expect } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
-import type { Cluster } from "../lab/cluster.ts";
+import { type Cluster, PREFIX } from "../lab/cluster.ts";
 import { Daemon, type DaemonOptions } from "../lab/daemon.ts";
 import type { Host } from "../lab/host.ts";
 import { endpointFor } from "../lab/switch-etcd.ts";
@@ -30,7 +30,8 @@ export async function expectRefusal(
   host: Host,
   options: DaemonOptions & { readonly prefix?: string; readonly deadline?: number } = {},
 ): Promise<Refusal> {
-  const { prefix = "/coreos.com/network", deadline, ...rest } = options;
+  const { prefix = PREFIX, deadline, ...rest } = options;
+  const before = await storedLeases(cluster, prefix);
   const subnetFile = `${host.directory}/refused-${++runs}.env`;
   await using daemon = Daemon.start(host, {
     endpoints: endpointFor(host, cluster.switch),
@@ -45,9 +46,7 @@ export async function expectRefusal(
   expect(existsSync(subnetFile)).toBe(false);
   const links: { ifname: string }[] = await host.namespace.json("ip", "-j", "link", "show");
   expect(links.map(({ ifname }) => ifname).filter((name) => name.startsWith("flannel"))).toEqual([]);
-  expect((await storedLeases(cluster, prefix)).filter(({ value }) => value?.NodeID !== undefined)).toEqual(
-    [],
-  );
+  expect(await storedLeases(cluster, prefix)).toEqual(before);
   const refusal = readRefusal(output, daemon);
   expect(refusal.hint).not.toBe("");
   return refusal;

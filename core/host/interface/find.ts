@@ -4,14 +4,22 @@ import type { Fault } from "../../observe/fault.ts";
 import type { Log } from "../../observe/log.ts";
 import { Backoff, sleep } from "../../retry/backoff.ts";
 import { type HostDump, isInner, listCandidates } from "./candidates.ts";
-import { chooseInterface, type InterfaceChoice, type InterfaceWish } from "./choose.ts";
+import {
+  chooseInterface,
+  type InterfaceChoice,
+  type InterfaceDecision,
+  type InterfaceWish,
+} from "./choose.ts";
 
 /** How long to wait for an address or a route at boot before giving up, ms. */
 const PATIENCE_MS = 30_000;
 
+/** The operator's wishes; `canReach` is an address or empty. */
+export type InterfaceWishes = Omit<InterfaceWish, "canReach"> & { readonly canReach: string };
+
 export interface FindInput {
   readonly kernel: Kernel;
-  readonly wish: Omit<InterfaceWish, "canReach"> & { readonly canReach: string };
+  readonly wish: InterfaceWishes;
   readonly families: Families;
   readonly log: Log;
   readonly signal: AbortSignal;
@@ -40,7 +48,15 @@ export async function findInterface(input: FindInput): Promise<InterfaceChoice> 
   }
 }
 
-async function look({ kernel, wish, families }: FindInput) {
+/** One look at the host: what would be chosen now, and from what. */
+export async function look({
+  kernel,
+  wish,
+  families,
+}: Pick<FindInput, "kernel" | "wish" | "families">): Promise<{
+  decision: InterfaceDecision;
+  dump: HostDump;
+}> {
   const [links, addresses, ipv4, ipv6] = await Promise.all([
     kernel.links(),
     kernel.addresses(),

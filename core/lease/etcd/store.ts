@@ -14,6 +14,7 @@ import type {
 import { Acquisition } from "./acquire.ts";
 import { type EtcdClient, type EtcdOptions, openEtcd } from "./client.ts";
 import { readConfig } from "./config.ts";
+import { watchConfig } from "./config-watch.ts";
 import { SubnetFeed } from "./feed.ts";
 import { LeaseKeeper } from "./keep.ts";
 import { Layout } from "./layout.ts";
@@ -73,6 +74,10 @@ export class EtcdStore implements LeaseStore {
 
   readConfig(signal: AbortSignal): Promise<ConfigDocument> {
     return readConfig(this.#client, this.#layout, this.#options.health, this.#either(signal));
+  }
+
+  watchConfig(known: ConfigDocument, signal: AbortSignal): AsyncIterable<ConfigDocument> {
+    return watchConfig(this.#client, this.#layout, this.#options.health, known, this.#either(signal));
   }
 
   async acquire(request: LeaseRequest, signal: AbortSignal): Promise<HeldLease> {

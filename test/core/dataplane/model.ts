@@ -18,26 +18,30 @@ function optional<T>(key: string, value: T | undefined): object {
 
 /** Any object that can be written in a batch, out of few identities. */
 export const anyObject: fc.Arbitrary<BatchObject> = fc.oneof(
-  fc.record({ dev, address: fc.constantFrom("10.5.0.0/32", "10.5.9.0/32") }).map(
-    (object): BatchObject => ({ kind: "address", ...object }),
-  ),
+  fc
+    .record({ dev, address: fc.constantFrom("10.5.0.0/32", "10.5.9.0/32") })
+    .map((object): BatchObject => ({ kind: "address", ...object })),
   fc.record({ dev, ip, mac }).map((object): BatchObject => ({ kind: "neighbour", ...object })),
   fc.record({ dev, mac, dst: ip }).map((object): BatchObject => ({ kind: "fdb", ...object })),
   fc.record({ id: nexthopId, dev, via: ip }).map((object): BatchObject => ({ kind: "nexthop", ...object })),
   fc
     .record({ dst, nexthop: nexthopId, metric })
-    .map(({ metric, ...object }): BatchObject => ({ kind: "nexthop-route", ...object, ...optional("metric", metric) })),
-  fc
-    .record({ dst, dev, via: fc.option(ip, { nil: undefined }), metric, onlink: fc.boolean() })
     .map(
-      ({ metric, via, onlink, ...object }): BatchObject => ({
-        kind: "route",
+      ({ metric, ...object }): BatchObject => ({
+        kind: "nexthop-route",
         ...object,
-        ...optional("via", via),
         ...optional("metric", metric),
-        ...(onlink ? { onlink } : {}),
       }),
     ),
+  fc.record({ dst, dev, via: fc.option(ip, { nil: undefined }), metric, onlink: fc.boolean() }).map(
+    ({ metric, via, onlink, ...object }): BatchObject => ({
+      kind: "route",
+      ...object,
+      ...optional("via", via),
+      ...optional("metric", metric),
+      ...(onlink ? { onlink } : {}),
+    }),
+  ),
 );
 
 /** Objects of which no two have one identity. */
@@ -72,8 +76,10 @@ export class ModelKernel {
         continue;
       }
       const held = this.objects.get(identity);
-      if (!held || !equalObjects(held, object)) throw new Error(`deletes what is not there: ${JSON.stringify(object)}`);
-      if (object.kind === "nexthop" && this.#isUsed(object.id)) throw new Error(`nexthop ${object.id} is still in use`);
+      if (!held || !equalObjects(held, object))
+        throw new Error(`deletes what is not there: ${JSON.stringify(object)}`);
+      if (object.kind === "nexthop" && this.#isUsed(object.id))
+        throw new Error(`nexthop ${object.id} is still in use`);
       this.objects.delete(identity);
     }
   }
@@ -84,7 +90,9 @@ export class ModelKernel {
   }
 
   #isUsed(id: number): boolean {
-    return [...this.objects.values()].some((object) => object.kind === "nexthop-route" && object.nexthop === id);
+    return [...this.objects.values()].some(
+      (object) => object.kind === "nexthop-route" && object.nexthop === id,
+    );
   }
 }
 
@@ -105,6 +113,15 @@ function normalise(object: BatchObject): BatchObject {
 
 /** A main-table route as a dump shows it; ours unless said otherwise. */
 export function routeState(state: Partial<RouteState>): RouteState {
-  return { family: 4, dst: "10.5.1.0/24", onlink: false, metric: 0, protocol: 140, type: 1, scope: 0, dead: false, ...state };
+  return {
+    family: 4,
+    dst: "10.5.1.0/24",
+    onlink: false,
+    metric: 0,
+    protocol: 140,
+    type: 1,
+    scope: 0,
+    dead: false,
+    ...state,
+  };
 }
-

@@ -4,7 +4,13 @@ import { giveWay, realise } from "../../../core/dataplane/realise.ts";
 import type { BatchObject } from "../../../core/netlink/kernel.ts";
 import type { KernelObject, RouteObject } from "../../../core/netlink/objects.ts";
 
-const route: RouteObject = { kind: "route", dst: "10.5.72.0/24", dev: "flannel.1", via: "10.5.72.0", onlink: true };
+const route: RouteObject = {
+  kind: "route",
+  dst: "10.5.72.0/24",
+  dev: "flannel.1",
+  via: "10.5.72.0",
+  onlink: true,
+};
 /** 10.5.72.0 as a number. */
 const ID = 0x0a054800;
 const modern = { nexthopObjects: true, foreignNexthops: new Set<number>() };
@@ -79,14 +85,22 @@ describe("without nexthop objects", () => {
 describe("giving way to a foreign nexthop", () => {
   test("makes of what was realised what would have been realised with the id known", () => {
     fc.assert(
-      fc.property(fc.option(fc.integer({ min: 1, max: 99 }), { nil: undefined }), fc.boolean(), (metric, onlink) => {
-        const { onlink: _, ...plain } = route;
-        const wanted = { ...plain, ...(metric === undefined ? {} : { metric }), ...(onlink ? { onlink } : {}) };
-        const foreign = new Set([ID]);
-        expect(giveWay(realise(wanted, modern), foreign)).toEqual(
-          realise(wanted, { ...modern, foreignNexthops: foreign }),
-        );
-      }),
+      fc.property(
+        fc.option(fc.integer({ min: 1, max: 99 }), { nil: undefined }),
+        fc.boolean(),
+        (metric, onlink) => {
+          const { onlink: _, ...plain } = route;
+          const wanted = {
+            ...plain,
+            ...(metric === undefined ? {} : { metric }),
+            ...(onlink ? { onlink } : {}),
+          };
+          const foreign = new Set([ID]);
+          expect(giveWay(realise(wanted, modern), foreign)).toEqual(
+            realise(wanted, { ...modern, foreignNexthops: foreign }),
+          );
+        },
+      ),
     );
   });
 

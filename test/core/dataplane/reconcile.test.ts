@@ -13,7 +13,10 @@ function wantedOf(objects: readonly BatchObject[]): WantedState {
   return wanted;
 }
 
-async function changesFor(wanted: readonly BatchObject[], actual: readonly BatchObject[]): Promise<KernelChange[]> {
+async function changesFor(
+  wanted: readonly BatchObject[],
+  actual: readonly BatchObject[],
+): Promise<KernelChange[]> {
   const { put, gone } = await diffStates(wantedOf(wanted), actualOf(actual));
   return orderChanges(put, gone);
 }
@@ -62,7 +65,13 @@ test("stale routes go before anything else, a nexthop only after its route", () 
 });
 
 describe("several objects of one identity", () => {
-  const own: BatchObject = { kind: "route", dst: "10.5.1.0/24", dev: "flannel.1", via: "10.5.1.0", onlink: true };
+  const own: BatchObject = {
+    kind: "route",
+    dst: "10.5.1.0/24",
+    dev: "flannel.1",
+    via: "10.5.1.0",
+    onlink: true,
+  };
   const appended: BatchObject = { ...own, via: "10.5.9.9" };
 
   test("the one that is not wanted goes, the wanted one is not written again", async () => {
@@ -99,10 +108,20 @@ describe("identity and equality", () => {
     ["10.5.1.0/24", undefined, "10.5.1.0/24", 0],
     ["fd00:5::/64", undefined, "fd00:5::/64", 1024],
     ["fd00:5::/64", 0, "fd00:5::/64", 1024],
-  ])("a route to %s with metric %p is the one the kernel shows with metric %4$p", (dst, metric, shown, shownMetric) => {
-    const written: BatchObject = { kind: "route", dst, dev: "d", ...(metric === undefined ? {} : { metric }) };
-    expect(identityOf(written)).toBe(identityOf({ kind: "route", dst: shown, dev: "d", metric: shownMetric }));
-  });
+  ])(
+    "a route to %s with metric %p is the one the kernel shows with metric %4$p",
+    (dst, metric, shown, shownMetric) => {
+      const written: BatchObject = {
+        kind: "route",
+        dst,
+        dev: "d",
+        ...(metric === undefined ? {} : { metric }),
+      };
+      expect(identityOf(written)).toBe(
+        identityOf({ kind: "route", dst: shown, dev: "d", metric: shownMetric }),
+      );
+    },
+  );
 
   test("a plain route and one through a nexthop object are one thing to the kernel", () => {
     expect(identityOf({ kind: "route", dst: "10.5.1.0/24", dev: "d" })).toBe(

@@ -112,12 +112,14 @@ class NaiveWanted {
     }
     const stale = (one: { owner: string; object: BatchObject }) =>
       one.owner === owner && !wishes.has(identityOf(one.object));
-    for (let at = this.#claims.findIndex(stale); at >= 0; at = this.#claims.findIndex(stale)) this.#claims.splice(at, 1);
+    for (let at = this.#claims.findIndex(stale); at >= 0; at = this.#claims.findIndex(stale))
+      this.#claims.splice(at, 1);
   }
 
   list(): readonly BatchObject[] {
     const first = new Map<string, BatchObject>();
-    for (const { object } of this.#claims) if (!first.has(identityOf(object))) first.set(identityOf(object), object);
+    for (const { object } of this.#claims)
+      if (!first.has(identityOf(object))) first.set(identityOf(object), object);
     return sorted(first.values());
   }
 
@@ -134,7 +136,10 @@ class NaiveWanted {
 
 test("after any sequence of changes the kernel that got them holds exactly the wanted set", () => {
   const owner = fc.constantFrom("a", "b", "c", "d");
-  const change = fc.array(fc.tuple(owner, fc.array(anyObject, { maxLength: 5 })), { minLength: 1, maxLength: 4 });
+  const change = fc.array(fc.tuple(owner, fc.array(anyObject, { maxLength: 5 })), {
+    minLength: 1,
+    maxLength: 4,
+  });
   fc.assert(
     fc.property(fc.array(change, { maxLength: 12 }), (changes) => {
       const wanted = new WantedState();

@@ -38,7 +38,11 @@ test("a problem that holds for a thousand tries is one line, and one when it is 
 test("a changed text is a line, going back to the old one too", () => {
   const { log, health } = setUp();
   for (const text of ["refused", "refused", "timed out", "refused"]) health.raise({ ...lost, text });
-  expect(log.messages().map((message) => message.split(": ")[1])).toEqual(["refused", "timed out", "refused"]);
+  expect(log.messages().map((message) => message.split(": ")[1])).toEqual([
+    "refused",
+    "timed out",
+    "refused",
+  ]);
 });
 
 test("the level of the line follows the severity", () => {

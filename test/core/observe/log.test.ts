@@ -24,7 +24,10 @@ describe("a line for the terminal", () => {
   });
 
   test("does not hand on what another node wrote to make the terminal obey", () => {
-    const text = line({ msg: "peer\u001b[2J\u001b]0;owned\u0007 uses\r\nERROR fake", type: "a\u009bb\u202ec" });
+    const text = line({
+      msg: "peer\u001b[2J\u001b]0;owned\u0007 uses\r\nERROR fake",
+      type: "a\u009bb\u202ec",
+    });
     expect(text).toBe(
       "12:00:01.123 INFO  peer\\u001b[2J\\u001b]0;owned\\u0007 uses\\u000d\\u000aERROR fake type=a\\u009bb\\u202ec\n",
     );
@@ -32,13 +35,17 @@ describe("a line for the terminal", () => {
 
   test("is always one line, whatever the message and the fields", () => {
     fc.assert(
-      fc.property(fc.string({ unit: "binary" }), fc.dictionary(fc.string(), fc.jsonValue()), (msg, fields) => {
-        const { log, lines } = capture("text");
-        log.info(msg, fields);
-        expect(lines).toHaveLength(1);
-        expect(lines[0]).toEndWith("\n");
-        expect(lines[0]!.slice(0, -1)).not.toMatch(/\p{Cc}|\u2028|\u2029/u);
-      }),
+      fc.property(
+        fc.string({ unit: "binary" }),
+        fc.dictionary(fc.string(), fc.jsonValue()),
+        (msg, fields) => {
+          const { log, lines } = capture("text");
+          log.info(msg, fields);
+          expect(lines).toHaveLength(1);
+          expect(lines[0]).toEndWith("\n");
+          expect(lines[0]!.slice(0, -1)).not.toMatch(/\p{Cc}|\u2028|\u2029/u);
+        },
+      ),
       { numRuns: 200 },
     );
   });
@@ -67,7 +74,11 @@ describe("the log", () => {
 
   test.each(["json", "text"] as const)("shows no secret in %s, also one level down", (form) => {
     const { log, lines } = capture(form);
-    log.info("options", { password: "s3cret", token: "s3cret", nested: { psk: "s3cret", PSK: "s3cret", mtu: 1 } });
+    log.info("options", {
+      password: "s3cret",
+      token: "s3cret",
+      nested: { psk: "s3cret", PSK: "s3cret", mtu: 1 },
+    });
     expect(lines[0]).not.toContain("s3cret");
     expect(lines[0]).toContain("[redacted]");
     expect(lines[0]).toContain("mtu");

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import * as valibot from "valibot";
 import { Fault } from "../../../core/observe/fault.ts";
 import { checkBackend } from "../../../core/registry/contract.ts";
+import { serveDropIn, verifyDropIn } from "../../../core/registry/drop-in.ts";
 import { embeddedRoot } from "../../../core/registry/embedded.ts";
 import { loadPlugin } from "../../../core/registry/load.ts";
 import * as sdk from "../../../plugins/sdk/index.ts";
@@ -98,13 +99,25 @@ test("a hash covers one file, so a pinned drop-in is one file", async () => {
   expect((await faultOf(root.discover().load("mine"))).message).toContain('does not cover "./other.ts"');
 });
 
-test("a main file behind a link inside the root", async () => {
+test.each([
+  ["in the folder", "mine/..data/index.ts", "..data/index.ts"],
+  ["beside the folder", ".shared/index.ts", "../.shared/index.ts"],
+])("a main file behind a link, %s, in a root behind a link", async (_where, file, target) => {
   using root = new TemporaryRoot();
-  const folder = root.add("mine");
+  const folder = root.add("mine", { sha256: new Bun.CryptoHasher("sha256").update(WORKING).digest("hex") });
   rmSync(join(folder, "index.ts"));
-  root.write("mine/..data/index.ts", WORKING);
-  symlinkSync("..data/index.ts", join(folder, "index.ts"));
-  expect((await root.discover().load("mine")).entry.state).toBe("active");
+  const real = root.write(file, WORKING);
+  symlinkSync(target, join(folder, "index.ts"));
+  const alias = root.outside("alias");
+  symlinkSync(root.path, alias);
+  const entry = root.discover({ roots: [{ path: alias, required: true }] }).select("mine");
+  if (!entry.trust) throw new Error("a drop-in without trust");
+  // What runs are the bytes that were verified, though the file says otherwise by now.
+  const dropIn = verifyDropIn(entry.main, entry.folder, entry.trust);
+  if ("what" in dropIn) throw new Error(dropIn.what);
+  writeFileSync(real, "throw new Error('swapped');");
+  serveDropIn(dropIn);
+  expect((await import(dropIn.main)).default.optionNames).toEqual([]);
 });
 
 test("a built-in whose code breaks is told like any other", async () => {

@@ -43,7 +43,7 @@ test("fills in the defaults", () => {
     arch: ["*"],
     requires: { kernelModules: [], commands: [], capabilities: [], ports: [], env: [] },
     secrets: [],
-    timeouts: { load: 5_000, prepare: 30_000, sync: 30_000, stop: 10_000 },
+    timeouts: { load: 10_000, prepare: 30_000, sync: 30_000, stop: 10_000 },
     overrides: [],
   });
 });

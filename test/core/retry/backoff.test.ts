@@ -33,7 +33,9 @@ describe("Backoff", () => {
   });
 
   test("two nodes do not wait alike", () => {
-    const delays = new Set(Array.from({ length: 50 }, () => new Backoff({ first: 1_000, max: 30_000 }).next()));
+    const delays = new Set(
+      Array.from({ length: 50 }, () => new Backoff({ first: 1_000, max: 30_000 }).next()),
+    );
     expect(delays.size).toBeGreaterThan(40);
   });
 

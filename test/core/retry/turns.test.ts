@@ -12,8 +12,19 @@ test("work is done one after the other, in the order it came", async () => {
       events.push(`${name} ends`);
       return name;
     });
-  expect(await Promise.all([work("slow", 5), work("quick", 0), work("last", 1)])).toEqual(["slow", "quick", "last"]);
-  expect(events).toEqual(["slow begins", "slow ends", "quick begins", "quick ends", "last begins", "last ends"]);
+  expect(await Promise.all([work("slow", 5), work("quick", 0), work("last", 1)])).toEqual([
+    "slow",
+    "quick",
+    "last",
+  ]);
+  expect(events).toEqual([
+    "slow begins",
+    "slow ends",
+    "quick begins",
+    "quick ends",
+    "last begins",
+    "last ends",
+  ]);
 });
 
 test("a failure is the caller's, and the next one has its turn", async () => {

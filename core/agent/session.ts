@@ -1,0 +1,177 @@
+import { rememberIdentity } from "../host/node-id.ts";
+import type { LeaseData, Subnets } from "../lease/lease.ts";
+import { PeerTable } from "../lease/peers.ts";
+import type { HeldLease, LeaseState, LeaseStore } from "../lease/store.ts";
+import { describeError, Fault } from "../observe/fault.ts";
+import type { Health } from "../observe/health.ts";
+import type { Log } from "../observe/log.ts";
+import { sleep } from "../retry/backoff.ts";
+import { composeAttrs } from "./attrs.ts";
+import { networksOf } from "./backend.ts";
+import { followPeers } from "./peers.ts";
+import type { Prepared } from "./prepare.ts";
+import { Publisher } from "./publisher.ts";
+import type { Settings } from "./settings.ts";
+import type { SubnetFileGuard } from "./subnet-file-guard.ts";
+import { supervise } from "./supervise.ts";
+
+export interface SessionInput {
+  readonly settings: Settings;
+  readonly store: LeaseStore;
+  readonly guard: SubnetFileGuard;
+  readonly log: Log;
+  readonly health: Health;
+  /** Aborted when the daemon stops. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * One config on one interface: device, lease, subnet file, peers, and the loops that keep them. When config or
+ * interface change, the session is ended, which leaves everything in the kernel, and the next one adopts it.
+ */
+export class Session {
+  readonly prepared: Prepared;
+  readonly held: HeldLease;
+  /** Resolves when all peers known at the start are in the kernel, or the session ended before that. */
+  readonly ready: Promise<void>;
+  /** The peers as they are routed to. */
+  readonly peers: PeerTable;
+  /** The own lease as the keeper sees it. */
+  leaseState: LeaseState;
+  readonly #input: SessionInput;
+  readonly #over = new AbortController();
+  readonly #signal: AbortSignal;
+  readonly #loops: Promise<void>[] = [];
+
+  /**
+   * Makes the devices, acquires the lease, programs what follows from it, writes the subnet file and starts the
+   * loops. Throws a Fault when that fails; devices and a fresh lease are given up again then.
+   */
+  static async open(input: SessionInput, prepared: Prepared, previous: Subnets): Promise<Session> {
+    const held = await acquireLease(input, prepared, previous);
+    rememberIdentity(input.settings.subnetFile, prepared.identity);
+    const mtu = await attach(input.store, prepared.driver, held);
+    input.guard.set({
+      networks: networksOf(prepared.config),
+      subnets: held.lease.subnets,
+      mtu,
+      ipMasq: input.settings.ipMasq,
+    });
+    return new Session(input, prepared, held);
+  }
+
+  private constructor(input: SessionInput, prepared: Prepared, held: HeldLease) {
+    this.prepared = prepared;
+    this.held = held;
+    this.leaseState = { state: "held", lease: held.lease };
+    this.peers = new PeerTable({ own: held.lease, ranges: rangesOf(prepared) });
+    this.#input = input;
+    this.#signal = AbortSignal.any([input.signal, this.#over.signal]);
+    this.#loop("lease", () => input.store.keep(held, (state) => this.#note(state), this.#signal));
+    this.ready = this.#serve();
+  }
+
+  /** Ends the loops within `patience` ms; lease, subnet file and data plane stay. */
+  async end(patience: number): Promise<void> {
+    this.#over.abort();
+    await Promise.race([Promise.all(this.#loops), sleep(patience)]);
+    await Promise.race([this.#letGo(), sleep(patience / 2)]);
+  }
+
+  async #serve(): Promise<void> {
+    const { store, log, health, guard } = this.#input;
+    const { config, external, identity, driver } = this.prepared;
+    const publisher = new Publisher(store, health, this.#signal);
+    const events = {
+      published: (data: LeaseData) =>
+        publisher.publish(composeAttrs(data, external, config.families, identity)),
+      mtu: (mtu: number) => guard.setMtu(mtu),
+    };
+    await this.#firstSync(log, health);
+    if (!this.#signal.aborted) this.#loop("data path", () => driver.run(events, this.#signal));
+  }
+
+  async #firstSync(log: Log, health: Health): Promise<void> {
+    const { config, driver } = this.prepared;
+    if (!driver.watchesPeers) return driver.update(new Map(), { added: [], changed: [], removed: [] });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#signal.addEventListener("abort", () => resolve(), { once: true });
+    this.#loop("peers", () =>
+      followPeers({
+        store: this.#input.store,
+        driver,
+        table: this.peers,
+        families: config.families,
+        log,
+        health,
+        synced: () => resolve(),
+        signal: this.#signal,
+      }),
+    );
+    return promise;
+  }
+
+  #note(state: LeaseState): void {
+    this.leaseState = state;
+  }
+
+  #loop(name: string, loop: () => Promise<void>): void {
+    this.#loops.push(supervise(name, loop, this.#input.health, this.#signal));
+  }
+
+  async #letGo(): Promise<void> {
+    try {
+      await this.prepared.driver.stop();
+    } catch (error) {
+      this.#input.log.warn(`the backend did not stop cleanly: ${describeError(error)}`);
+    }
+  }
+}
+
+/** Makes the devices and acquires the lease; if that fails, or is aborted, the devices are removed again. */
+async function acquireLease(
+  { store, log, signal }: SessionInput,
+  prepared: Prepared,
+  previous: Subnets,
+): Promise<HeldLease> {
+  const { config, external, identity, driver } = prepared;
+  try {
+    const attrs = composeAttrs(await driver.prepare(), external, config.families, identity);
+    const held = await store.acquire({ ranges: rangesOf(prepared), attrs, previous }, signal);
+    log.info(`lease ${held.lease.key}`, {
+      origin: held.origin,
+      ...(held.reservation ? { reservation: true } : {}),
+    });
+    return held;
+  } catch (error) {
+    await abandon(driver, error);
+    throw error;
+  }
+}
+
+/** Programs what follows from the lease; if that fails, devices and a lease made just now are given up again. */
+async function attach(store: LeaseStore, driver: Prepared["driver"], held: HeldLease): Promise<number> {
+  try {
+    return await driver.attach({ subnets: held.lease.subnets });
+  } catch (error) {
+    await abandon(driver, error);
+    if (held.origin === "fresh") await store.release();
+    throw error;
+  }
+}
+
+async function abandon(driver: Prepared["driver"], error: unknown): Promise<void> {
+  try {
+    await driver.abandon();
+  } catch (second) {
+    throw new Fault(
+      "START_FAILED",
+      `${describeError(error)}; undoing it failed too: ${describeError(second)}`,
+      { hint: error instanceof Fault ? error.hint : "", cause: error },
+    );
+  }
+}
+
+function rangesOf({ config }: Prepared) {
+  return { ...(config.ipv4 ? { ipv4: config.ipv4 } : {}), ...(config.ipv6 ? { ipv6: config.ipv6 } : {}) };
+}
