@@ -8,10 +8,12 @@ import { type Issue, issuesToFault, placeOf, showValue } from "./issue.ts";
 import { readJson } from "./json.ts";
 import { type JsonDocument, type JsonNode, type JsonObject, lastMember, toValue } from "./json-tree.ts";
 import { warnDuplicateKeys, warnUnknownKeys } from "./keys.ts";
+import { type MasqExclude, readMasqExclude } from "./masq-exclude.ts";
 import { planRange, type RangeField, type RangeIssue } from "./range.ts";
 import { KEY_HINTS, SCALAR_SCHEMAS, type ScalarKey, type Scalars, TOP_LEVEL_KEYS } from "./schema.ts";
 
 export type { BackendConfig } from "./backend.ts";
+export type { MasqExclude } from "./masq-exclude.ts";
 
 /** The network config, checked and complete. */
 export interface NetworkConfig {
@@ -19,6 +21,8 @@ export interface NetworkConfig {
   readonly ipv4?: SubnetRange;
   readonly ipv6?: SubnetRange;
   readonly enableNFTables: boolean;
+  /** What is never masqueraded; empty lists when nothing is said. */
+  readonly masqExclude: MasqExclude;
   readonly backend: BackendConfig;
   readonly families: Families;
 }
@@ -94,6 +98,7 @@ class Reader {
       this.#refuse("EnableIPv4", "leaves both families off", NO_FAMILY_HINT);
     const ipv4 = this.#family(KEYS_4, scalars, families.ipv4);
     const ipv6 = this.#family(KEYS_6, scalars, families.ipv6);
+    const masqExclude = this.#masqExclude(families);
     const backend = readBackend(this.#document);
     if ("offset" in backend) this.issues.push(backend);
     if ("offset" in backend || this.issues.length > 0) return undefined;
@@ -101,9 +106,17 @@ class Reader {
       ...(ipv4 ? { ipv4 } : {}),
       ...(ipv6 ? { ipv6 } : {}),
       enableNFTables: scalars.EnableNFTables ?? false,
+      masqExclude,
       backend,
       families,
     };
+  }
+
+  #masqExclude(families: Families): MasqExclude {
+    const { masqExclude, issues, warnings } = readMasqExclude(this.#document, families);
+    this.issues.push(...issues);
+    for (const { code, offset, what, hint } of warnings) this.#warn(code, offset, what, hint);
+    return masqExclude;
   }
 
   #warnAboutText(): void {

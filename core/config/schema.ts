@@ -2,6 +2,7 @@ import * as v from "valibot";
 import { parseIPv4 } from "../net/ipv4.ts";
 import { isIPv4Mapped, parseIPv6 } from "../net/ipv6.ts";
 import { addressFamily, canonicalPrefix, type Prefix, parsePrefix } from "../net/prefix.ts";
+import { MASQ_EXCLUDE_KEY } from "./masq-exclude.ts";
 
 /** What to write instead, per key; the message itself says what is wrong. */
 export const KEY_HINTS = {
@@ -21,7 +22,7 @@ export const KEY_HINTS = {
 export type ScalarKey = keyof typeof KEY_HINTS;
 
 /** All top-level keys, as documented. */
-export const TOP_LEVEL_KEYS: readonly string[] = [...Object.keys(KEY_HINTS), "Backend"];
+export const TOP_LEVEL_KEYS: readonly string[] = [...Object.keys(KEY_HINTS), MASQ_EXCLUDE_KEY, "Backend"];
 
 const flag = v.nullish(
   v.boolean((issue) => {
@@ -61,7 +62,7 @@ function address(family: 4 | 6) {
   return v.optional(textOf(`an IPv${family} address`, (text) => readAddress(text, family)));
 }
 
-/** The keys and types of the network config (all but `Backend`); what follows from several keys is in range.ts. */
+/** The keys and types of the network config (all but `MasqExclude` and `Backend`); what follows from several keys is in range.ts. */
 export const SCALAR_SCHEMAS = {
   EnableIPv4: flag,
   EnableIPv6: flag,

@@ -25,8 +25,9 @@ export interface ActualState {
 const PERMANENT = 0x80;
 /** RTPROT_KERNEL (linux/rtnetlink.h): connected and link-local routes the kernel makes itself. */
 const PROTOCOL_KERNEL = 2;
-/** RTN_UNICAST. */
+/** RTN_UNICAST, RTN_BLACKHOLE. */
 const UNICAST = 1;
+const BLACKHOLE = 6;
 
 /** Reads what is ours from the kernel; missing devices count as empty. */
 export async function readActual(kernel: Kernel, scope: OwnedScope): Promise<ActualState> {
@@ -40,14 +41,15 @@ export async function readActual(kernel: Kernel, scope: OwnedScope): Promise<Act
   };
   for (const family of [4, 6] as const) {
     for (const route of await kernel.routes(family, { protocol: ROUTE_PROTOCOL })) {
-      if (liesIn(route.dst, scope.networks) && isPlain(route)) add(routeObject(route));
+      const written = isPlain(route) || route.type === BLACKHOLE;
+      if (written && liesIn(route.dst, scope.networks)) add(routeObject(route));
     }
   }
   for (const dev of scope.devices) await readDevice(kernel, dev, scope, add);
   return { objects, surplus, foreignNexthops: await readNexthops(kernel, scope, add) };
 }
 
-/** Unicast with one leg at most: what we (or upstream) could have written. */
+/** Unicast with one leg at most: what we (or upstream) could have written on a device. */
 function isPlain(route: RouteState): boolean {
   return route.type === UNICAST && route.hops === undefined;
 }
@@ -116,8 +118,10 @@ export function routeObject(route: RouteState): BatchObject {
   }
   return {
     kind: "route",
+    ...(route.type === BLACKHOLE ? { blackhole: true } : {}),
     dst: route.dst,
-    dev: route.dev ?? "",
+    // The kernel shows an IPv6 blackhole on the loopback device.
+    dev: (route.type === BLACKHOLE ? undefined : route.dev) ?? "",
     ...(route.via === undefined ? {} : { via: route.via }),
     ...(route.onlink ? { onlink: true } : {}),
     ...(route.src === undefined ? {} : { src: route.src }),

@@ -57,6 +57,7 @@ export function equalObjects(a: BatchObject, b: BatchObject): boolean {
     case "route":
       return (
         b.kind === "route" &&
+        a.blackhole === b.blackhole &&
         a.dev === b.dev &&
         a.via === b.via &&
         a.src === b.src &&

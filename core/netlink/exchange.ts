@@ -39,10 +39,13 @@ export class Exchange {
   readonly #cursor = new MessageCursor(this.#received);
   #sequence = 1;
 
-  /** `batchBytes`: bytes after which the builder counts as full. `receiveBuffer`: socket buffer, bytes. */
-  constructor(options: { batchBytes: number; receiveBuffer: number }) {
-    this.builder = new MessageBuilder(options.batchBytes);
-    this.socket = new NetlinkSocket({ receiveBuffer: options.receiveBuffer });
+  /**
+   * `batchBytes`: bytes after which the builder counts as full. `receiveBuffer`: socket buffer, bytes. `protocol`:
+   * NETLINK_*, default NETLINK_ROUTE.
+   */
+  constructor({ batchBytes, ...socket }: { batchBytes: number; receiveBuffer: number; protocol?: number }) {
+    this.builder = new MessageBuilder(batchBytes);
+    this.socket = new NetlinkSocket(socket);
   }
 
   /** Reserves `count` sequence numbers and returns the first; the others follow, modulo 2^32. */

@@ -11,9 +11,14 @@ export interface AddressObject {
   readonly address: string;
 }
 
-/** `ip route replace DST [via VIA] dev DEV [onlink] [metric METRIC]` in the main table. */
+/**
+ * `ip route replace DST [via VIA] dev DEV [onlink] [metric METRIC]` in the main table, or
+ * `ip route replace blackhole DST [metric METRIC]`.
+ */
 export interface RouteObject {
   readonly kind: "route";
+  /** Drops silently what no better route takes; has no gateway, and `dev` is empty. */
+  readonly blackhole?: true;
   readonly dst: string;
   readonly dev: string;
   readonly via?: string;

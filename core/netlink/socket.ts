@@ -27,6 +27,8 @@ const MSG_TRUNC = 0x20;
 const ANSWER_SECONDS = 5;
 
 export interface SocketOptions {
+  /** Netlink family (NETLINK_*), default NETLINK_ROUTE. */
+  readonly protocol?: number;
   /** Receive buffer in bytes; forced past net.core.rmem_max with CAP_NET_ADMIN. The kernel doubles it. */
   readonly receiveBuffer: number;
   /** Multicast groups (RTNLGRP_*); those the kernel does not know are left out. */
@@ -35,7 +37,7 @@ export interface SocketOptions {
   readonly nonBlocking?: boolean;
 }
 
-/** An rtnetlink socket. It belongs to the network namespace its thread was in when it was opened. */
+/** A netlink socket. It belongs to the network namespace its thread was in when it was opened. */
 export class NetlinkSocket {
   readonly #libc: Libc;
   readonly #fd: number;
@@ -47,7 +49,7 @@ export class NetlinkSocket {
   constructor(options: SocketOptions) {
     this.#libc = openLibc();
     const flags = SOCK_RAW | SOCK_CLOEXEC | (options.nonBlocking ? SOCK_NONBLOCK : 0);
-    this.#fd = this.#libc.socket(AF_NETLINK, flags, NETLINK_ROUTE);
+    this.#fd = this.#libc.socket(AF_NETLINK, flags, options.protocol ?? NETLINK_ROUTE);
     if (this.#fd < 0) throw this.#socketFault("open a netlink socket");
     try {
       this.#configure(options);

@@ -110,7 +110,7 @@ test(
     for (const host of hosts) {
       await until(
         async () => {
-          const links = await host.namespace.json("ip", "-j", "link", "show") as { ifname: string }[];
+          const links = (await host.namespace.json("ip", "-j", "link", "show")) as { ifname: string }[];
           const names = links.map((link) => link.ifname);
           return names.includes("flannel.7") && !names.includes("flannel.1");
         },
@@ -130,7 +130,7 @@ test(
     await cluster.configure(networkConfig("v4", { Type: "vxlan", VNI: 7, Port: 4790, DirectRouting: true }));
     await until(
       async () => {
-        const routes = await hosts[0].namespace.json<{ dev?: string }[]>(
+        const routes: { dev?: string }[] = await hosts[0].namespace.json(
           "ip",
           "-j",
           "route",

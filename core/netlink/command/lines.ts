@@ -77,9 +77,9 @@ function words({ action, object }: KernelChange): string[] {
       ];
     case "route":
       return [
-        ...["route", verb, object.dst],
+        ...["route", verb, ...(object.blackhole ? ["blackhole"] : []), object.dst],
         ...(object.via === undefined ? [] : ["via", object.via]),
-        ...["dev", object.dev],
+        ...(object.blackhole ? [] : ["dev", object.dev]),
         ...(put && object.onlink ? ["onlink"] : []),
         ...(object.src === undefined ? [] : ["src", object.src]),
         ...tail(put, object, put ? ROUTE_PROTOCOL : (object.protocol ?? ROUTE_PROTOCOL)),

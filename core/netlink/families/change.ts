@@ -6,8 +6,9 @@ import { encodeNeighbour } from "./neighbour.ts";
 import { encodeNexthop } from "./nexthop.ts";
 import { encodeNexthopRoute, encodeRoute } from "./route.ts";
 
-/** The device the kernel must be told of; a nexthop is deleted by its id alone. */
+/** The device the kernel must be told of; a blackhole has none, a nexthop is deleted by its id alone. */
 export function deviceOf({ action, object }: KernelChange): string | undefined {
+  if (object.kind === "route" && object.blackhole) return undefined;
   if (object.kind === "nexthop-route" || (object.kind === "nexthop" && action === "delete")) return undefined;
   return object.dev;
 }

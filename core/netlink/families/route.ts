@@ -22,6 +22,7 @@ import {
   RTM_DELROUTE,
   RTM_GETROUTE,
   RTM_NEWROUTE,
+  RTN_BLACKHOLE,
   RTN_UNICAST,
   RTN_UNSPEC,
   RTNH_F_ONLINK,
@@ -60,9 +61,10 @@ export function encodeRouteGet(builder: MessageBuilder, sequence: number, addres
 }
 
 /**
- * `ip route replace|delete DST [via VIA] dev DEV [onlink] [metric METRIC] [src SRC] proto 140`. A delete takes only a
- * route that agrees in all of destination, device, gateway, metric (an absent one is the family's default for IPv6,
- * but any for IPv4: the wire cannot say 0) and protocol. Throws Fault `NETLINK_BAD_OBJECT`.
+ * `ip route replace|delete DST [via VIA] dev DEV [onlink] [metric METRIC] [src SRC] proto 140`, or
+ * `ip route replace|delete blackhole DST [metric METRIC] proto 140`; `index` is that of the device. A delete takes
+ * only a route that agrees in all of destination, device, gateway, metric (an absent one is the family's default for
+ * IPv6, but any for IPv4: the wire cannot say 0) and protocol. Throws Fault `NETLINK_BAD_OBJECT`.
  */
 export function encodeRoute(
   builder: MessageBuilder,
@@ -73,9 +75,16 @@ export function encodeRoute(
 ): void {
   const { via, src } = object;
   const put = action === "put";
-  const scope = via === undefined && familyOf(object.dst) === 4 ? RT_SCOPE_LINK : RT_SCOPE_UNIVERSE;
   const protocol = put ? ROUTE_PROTOCOL : (object.protocol ?? ROUTE_PROTOCOL);
-  const family = beginRoute(builder, sequence, put, object, scope, protocol, put && object.onlink === true);
+  if (object.blackhole) {
+    beginRoute(builder, sequence, put, object, RT_SCOPE_UNIVERSE, protocol, RTN_BLACKHOLE, 0);
+    builder.end();
+    return;
+  }
+  const scope = via === undefined && familyOf(object.dst) === 4 ? RT_SCOPE_LINK : RT_SCOPE_UNIVERSE;
+  const flags = put && object.onlink === true ? RTNH_F_ONLINK : 0;
+  const type = put ? RTN_UNICAST : RTN_UNSPEC;
+  const family = beginRoute(builder, sequence, put, object, scope, protocol, type, flags);
   if (via !== undefined) builder.attributeAddress(RTA_GATEWAY, via, family);
   builder.attributeU32(RTA_OIF, index);
   if (src !== undefined) builder.attributeAddress(RTA_PREFSRC, src, family);
@@ -89,12 +98,14 @@ export function encodeNexthopRoute(
   action: "put" | "delete",
   object: NexthopRouteObject,
 ): void {
-  beginRoute(builder, sequence, action === "put", object, RT_SCOPE_UNIVERSE, ROUTE_PROTOCOL, false);
+  const put = action === "put";
+  const type = put ? RTN_UNICAST : RTN_UNSPEC;
+  beginRoute(builder, sequence, put, object, RT_SCOPE_UNIVERSE, ROUTE_PROTOCOL, type, 0);
   builder.attributeU32(RTA_NH_ID, object.nexthop);
   builder.end();
 }
 
-/** struct rtmsg, destination and metric: what both kinds of route share. */
+/** struct rtmsg, destination and metric: what all kinds of route share. */
 function beginRoute(
   builder: MessageBuilder,
   sequence: number,
@@ -102,7 +113,8 @@ function beginRoute(
   object: { readonly dst: string; readonly metric?: number },
   scope: number,
   protocol: number,
-  onlink: boolean,
+  type: number,
+  flags: number,
 ): 4 | 6 {
   const { dst } = object;
   const family = familyOf(dst);
@@ -115,8 +127,8 @@ function beginRoute(
   builder.u8(RT_TABLE_MAIN);
   builder.u8(protocol);
   builder.u8(put ? scope : RT_SCOPE_NOWHERE);
-  builder.u8(put ? RTN_UNICAST : RTN_UNSPEC);
-  builder.u32(onlink ? RTNH_F_ONLINK : 0);
+  builder.u8(type);
+  builder.u32(flags);
   builder.attributeAddress(RTA_DST, dst, family, slash);
   const metric = object.metric ?? 0;
   if (metric < 0 || metric > 0xffffffff) throw badObjectFault("a metric", String(metric));

@@ -1,11 +1,13 @@
 /**
  * Numbers of the netlink wire. Plain constants rather than enums: the encoder's hot path folds them in.
- * Sources: linux/netlink.h, linux/rtnetlink.h, linux/if_link.h, linux/if_addr.h, linux/neighbour.h, linux/nexthop.h.
+ * Sources: linux/netlink.h, linux/rtnetlink.h, linux/if_link.h, linux/if_addr.h, linux/neighbour.h, linux/nexthop.h,
+ * linux/netfilter/nfnetlink.h, linux/netfilter/nf_tables.h.
  */
 
 // Socket level.
 export const AF_NETLINK = 16;
 export const NETLINK_ROUTE = 0;
+export const NETLINK_NETFILTER = 12;
 export const SOL_NETLINK = 270;
 export const NETLINK_ADD_MEMBERSHIP = 1;
 export const NETLINK_CAP_ACK = 10;
@@ -128,6 +130,7 @@ export const RT_SCOPE_LINK = 253;
 export const RT_SCOPE_NOWHERE = 255;
 export const RTN_UNSPEC = 0;
 export const RTN_UNICAST = 1;
+export const RTN_BLACKHOLE = 6;
 export const RTNH_F_DEAD = 0x1;
 export const RTNH_F_ONLINK = 0x4;
 export const RTNH_F_LINKDOWN = 0x10;
@@ -162,3 +165,10 @@ export const NEXTHOP_BYTES = 8;
 export const NHA_ID = 1;
 export const NHA_OIF = 5;
 export const NHA_GATEWAY = 6;
+
+// struct nfgenmsg and the nf_tables messages about the generation; attributes are big-endian.
+export const NETFILTER_BYTES = 4;
+export const NFNL_SUBSYS_NFTABLES = 10;
+export const NFT_MSG_NEWGEN = (NFNL_SUBSYS_NFTABLES << 8) | 15;
+export const NFT_MSG_GETGEN = (NFNL_SUBSYS_NFTABLES << 8) | 16;
+export const NFTA_GEN_ID = 1;

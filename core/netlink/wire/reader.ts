@@ -116,6 +116,12 @@ export class AttributeCursor {
     return this.#view.getUint32(this.at, true);
   }
 
+  /** A 32-bit number in network order, as nf_tables writes them. */
+  u32BigEndian(): number {
+    this.#require(4);
+    return this.#view.getUint32(this.at, false);
+  }
+
   /** A 16-bit number in network order. */
   port(): number {
     this.#require(2);

@@ -4,6 +4,7 @@ import { isOursOnDevice, routeObject } from "../../../core/dataplane/actual.ts";
 import { equalObjects } from "../../../core/dataplane/identity.ts";
 import { parsePrefix } from "../../../core/net/prefix.ts";
 import type { BatchObject } from "../../../core/netlink/kernel.ts";
+import type { RouteObject } from "../../../core/netlink/objects.ts";
 import { anyObject, routeState } from "./model.ts";
 
 describe("the object that would have made a route", () => {
@@ -43,6 +44,21 @@ describe("the object that would have made a route", () => {
       protocol: 3,
     });
     expect(equalObjects(object, routeObject({ ...upstream, protocol: 140 }))).toBe(false);
+  });
+
+  test("is a blackhole without device, on whatever device the kernel shows it", () => {
+    const blackhole: RouteObject = {
+      kind: "route",
+      blackhole: true,
+      dst: "fd00:5::/32",
+      dev: "",
+      metric: 4096,
+    };
+    const shown = routeState({ family: 6, dst: "fd00:5::/32", dev: "lo", type: 6, metric: 4096 });
+    expect(routeObject(shown)).toEqual(blackhole);
+    expect(equalObjects(routeObject(shown), { ...blackhole })).toBe(true);
+    const { blackhole: _, ...unicast } = blackhole;
+    expect(equalObjects(routeObject(shown), unicast)).toBe(false);
   });
 
   test("equals the object it was made from", () => {

@@ -24,15 +24,13 @@ export const anyObject: fc.Arbitrary<BatchObject> = fc.oneof(
   fc.record({ dev, ip, mac }).map((object): BatchObject => ({ kind: "neighbour", ...object })),
   fc.record({ dev, mac, dst: ip }).map((object): BatchObject => ({ kind: "fdb", ...object })),
   fc.record({ id: nexthopId, dev, via: ip }).map((object): BatchObject => ({ kind: "nexthop", ...object })),
-  fc
-    .record({ dst, nexthop: nexthopId, metric })
-    .map(
-      ({ metric, ...object }): BatchObject => ({
-        kind: "nexthop-route",
-        ...object,
-        ...optional("metric", metric),
-      }),
-    ),
+  fc.record({ dst, nexthop: nexthopId, metric }).map(
+    ({ metric, ...object }): BatchObject => ({
+      kind: "nexthop-route",
+      ...object,
+      ...optional("metric", metric),
+    }),
+  ),
   fc.record({ dst, dev, via: fc.option(ip, { nil: undefined }), metric, onlink: fc.boolean() }).map(
     ({ metric, via, onlink, ...object }): BatchObject => ({
       kind: "route",

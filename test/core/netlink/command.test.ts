@@ -84,8 +84,23 @@ describe("the kernel through `ip` and `bridge`", () => {
     const failures = await host.kernel.apply(put(...objects));
     for (const { index } of failures) expect([17, 23]).toContain(index);
     expect(await host.kernel.neighbours(4, "flannel.1")).toHaveLength(38);
-    expect(await host.kernel.apply(del(...objects.slice(0, 10), ...objects.slice(0, 10)))).toEqual([]);
-    expect(await host.kernel.neighbours(4, "flannel.1")).toHaveLength(28);
+  });
+
+  test("deletes neighbours that are gone in one run", async () => {
+    await using host = await openHost((ns) => commandKernelIn(ns));
+    await addFlannel(host.kernel);
+    let runs = 0;
+    const inside = runIn(host.ns);
+    const kernel = await CommandKernel.open((...call) => {
+      runs++;
+      return inside(...call);
+    });
+    const objects = Array.from({ length: 40 }, (_, index): NeighbourObject => {
+      return { kind: "neighbour", dev: "flannel.1", ip: `10.5.${index}.0`, mac: "0a:00:00:00:00:01" };
+    });
+    expect(await kernel.apply(del(...objects))).toEqual([]);
+    expect(runs).toBe(2);
+    expect(await kernel.neighbours(4, "flannel.1")).toEqual([]);
   });
 
   test("names a missing right once, however many changes there are", async () => {

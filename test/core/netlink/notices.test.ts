@@ -140,6 +140,33 @@ describe.each(IMPLEMENTATIONS)("notices through %s", (_, open) => {
 });
 
 describe("rtnetlink notices", () => {
+  test("name a device that is gone by the time they are read, and leave other tables out", async () => {
+    await using ns = await Namespace.create("burst");
+    using kernel = kernelIn(ns);
+    const stop = new AbortController();
+    const notices = kernel.notices(stop.signal);
+    await ns.ipBatch(
+      "link add d0 type veth peer name d1",
+      "link set d0 up",
+      "address add 192.0.2.1/24 dev d0",
+      "route add 10.77.0.0/16 dev d0 table 77",
+      "route add 10.78.0.0/16 dev d0",
+      "link delete d0",
+    );
+    const seen: Notice[] = [];
+    for await (const batch of notices) {
+      seen.push(...batch);
+      if (seen.some(({ kind, action }) => kind === "link" && action === "delete")) stop.abort();
+    }
+    const addresses = seen.flatMap((notice) => (notice.kind === "address" ? notice.address : []));
+    expect(addresses).toContainEqual(expect.objectContaining({ dev: "d0", address: "192.0.2.1/24" }));
+    const routes = seen.flatMap((notice) => (notice.kind === "route" ? notice.route : []));
+    expect(routes).toContainEqual(expect.objectContaining({ dev: "d0", dst: "10.78.0.0/16" }));
+    // 77 by number, and the local table with the host's own addresses.
+    expect(routes.map(({ dst }) => dst)).not.toContain("10.77.0.0/16");
+    expect(routes.map(({ dst }) => dst)).not.toContain("192.0.2.1/32");
+  });
+
   test("throw NETLINK_OVERRUN when some were lost, and work again after subscribing anew", async () => {
     await using ns = await Namespace.create("overrun");
     using kernel = kernelIn(ns, { noticeBuffer: 4096 });

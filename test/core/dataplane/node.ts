@@ -1,0 +1,243 @@
+import type { DeclarativeBackend } from "flannel/sdk";
+import vxlan from "../../../backends/vxlan/index.ts";
+import { DeclarativeDriver } from "../../../core/dataplane/declarative.ts";
+import type { DriverEvents } from "../../../core/dataplane/driver.ts";
+import type { LeaseData, Peer, Subnets } from "../../../core/lease/lease.ts";
+import { type Prefix, parsePrefix } from "../../../core/net/prefix.ts";
+import type { Kernel, Notice } from "../../../core/netlink/kernel.ts";
+import type { SysctlObject } from "../../../core/netlink/objects.ts";
+import { Health } from "../../../core/observe/health.ts";
+import type { ExternalInterface } from "../../../plugins/sdk/facts.ts";
+import { kernelIn } from "../../lab/in-namespace.ts";
+import { Namespace } from "../../lab/namespace.ts";
+import { until } from "../../lab/until.ts";
+import { RecordingLog } from "../observe/recording-log.ts";
+
+export const NETWORKS: Subnets = { ipv4: "10.5.0.0/16", ipv6: "fd00:5::/32" };
+export const OWN: Subnets = { ipv4: "10.5.1.0/24", ipv6: "fd00:5:1::/64" };
+/** What the device of peer n is called by the others. */
+export const macOf = (n: number) => `02:00:00:00:02:${n.toString(16).padStart(2, "0")}`;
+
+/** Peer n (2–250) with both families, as vxlan leases tell it. */
+export function peerOf(n: number, change: { mac?: string; address?: string } = {}): Peer {
+  const { mac = macOf(n), address = `192.0.2.${n}` } = change;
+  const data = { VNI: 1, VtepMAC: mac };
+  return {
+    key: `10.5.${n}.0-24&fd00:5:${n}::-64`,
+    backendType: "vxlan",
+    ipv4: { subnet: `10.5.${n}.0/24`, publicIP: address, data },
+    ipv6: { subnet: `fd00:5:${n}::/64`, publicIP: `2001:db8::${n}`, data },
+  };
+}
+
+/** The vxlan backend, dual stack unless said otherwise. */
+export function vxlanBackend(
+  options: { DirectRouting?: boolean; VNI?: number } = {},
+  families = { ipv4: true, ipv6: true },
+): DeclarativeBackend {
+  const backend = vxlan.configure({
+    options: { VNI: 1, Port: 8472, MTU: 0, GBP: false, Learning: false, DirectRouting: false, ...options },
+    families,
+    networks: NETWORKS,
+    nodeId: "node-1",
+  });
+  if (backend.mode !== "declarative") throw new Error("vxlan is declarative");
+  return backend;
+}
+
+/** Writing calls of a kernel, counted; what the kernel took for already so counts too. */
+export interface Writes {
+  changes: number;
+  links: number;
+}
+
+/** The kernel with its writes counted. */
+function counting(kernel: Kernel, writes: Writes): Kernel {
+  const link = <Arguments extends unknown[], Result>(call: (...args: Arguments) => Result) => {
+    return (...args: Arguments) => {
+      writes.links++;
+      return call(...args);
+    };
+  };
+  return {
+    nexthopObjects: kernel.nexthopObjects,
+    links: () => kernel.links(),
+    link: (name) => kernel.link(name),
+    addresses: (dev) => kernel.addresses(dev),
+    routes: (family, filter) => kernel.routes(family, filter),
+    routeGet: (address) => kernel.routeGet(address),
+    neighbours: (family, dev) => kernel.neighbours(family, dev),
+    fdb: (dev) => kernel.fdb(dev),
+    nexthops: () => kernel.nexthops(),
+    createLink: link((wanted) => kernel.createLink(wanted)),
+    setLink: link((name, change) => kernel.setLink(name, change)),
+    deleteLink: link((name) => kernel.deleteLink(name)),
+    apply: (changes) => {
+      writes.changes += changes.length;
+      return kernel.apply(changes);
+    },
+    notices: (signal) => kernel.notices(signal),
+    close: () => kernel.close(),
+  };
+}
+
+/**
+ * A machine of the cluster in one namespace, with nobody on the other end of its wire:
+ *
+ *     eth0 192.0.2.1/24, 2001:db8::1/64 ── veth ── far0 (up)
+ */
+export class Node implements AsyncDisposable {
+  readonly ns: Namespace;
+  readonly kernel: Kernel;
+  readonly #stack: AsyncDisposableStack;
+
+  private constructor(ns: Namespace, kernel: Kernel, stack: AsyncDisposableStack) {
+    this.ns = ns;
+    this.kernel = kernel;
+    this.#stack = stack;
+  }
+
+  static async create(hint: string): Promise<Node> {
+    await using stack = new AsyncDisposableStack();
+    const ns = stack.use(await Namespace.create(hint));
+    await ns.ip("link add eth0 mtu 1500 address 02:00:00:00:00:01 type veth peer name far0");
+    await ns.ip("link set far0 up");
+    await ns.ip("link set eth0 up");
+    await ns.ip("address add 192.0.2.1/24 dev eth0");
+    await ns.ip("address add 2001:db8::1/64 dev eth0");
+    const kernel = stack.use(kernelIn(ns));
+    return new Node(ns, kernel, stack.move());
+  }
+
+  /** `eth0` as the agent describes it. */
+  async external(change: Partial<ExternalInterface> = {}): Promise<ExternalInterface> {
+    const link = await this.kernel.link("eth0");
+    if (!link) throw new Error("eth0 is gone");
+    const { name, index, mtu, mac } = link;
+    const addresses = {
+      ipv4: "192.0.2.1",
+      ipv6: "2001:db8::1",
+      publicIP: "192.0.2.1",
+      publicIPv6: "2001:db8::1",
+    };
+    return { name, index, mtu, ...(mac === undefined ? {} : { mac }), ...addresses, ...change };
+  }
+
+  /** A daemon's data plane on this machine, not started yet. */
+  async drive(backend: DeclarativeBackend = vxlanBackend(), options: DriveOptions = {}): Promise<Drive> {
+    return new Drive(this.kernel, backend, await this.external(), options);
+  }
+
+  /** All that anybody changed while `work` ran, as the kernel tells it. */
+  async noticesDuring(work: () => Promise<void>): Promise<Notice[]> {
+    const controller = new AbortController();
+    const notices: Notice[] = [];
+    const listening = (async () => {
+      for await (const batch of this.kernel.notices(controller.signal)) notices.push(...batch);
+    })();
+    await work();
+    // A change of our own, to know that everything before it has arrived.
+    await this.ns.ip("link add mark0 type bridge");
+    await until(() => notices.some((notice) => notice.kind === "link" && notice.link.name === "mark0"), {
+      message: "the mark",
+    });
+    controller.abort();
+    await listening;
+    await this.ns.ip("link delete mark0");
+    return notices.filter((notice) => notice.kind !== "link" || notice.link.name !== "mark0");
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#stack.disposeAsync();
+  }
+}
+
+export interface DriveOptions {
+  /** Networks now and of the last run, as CIDR text. */
+  readonly networks?: readonly string[];
+}
+
+/** A driver with what it was given and what it told, and its repair loop while it runs. */
+export class Drive implements AsyncDisposable {
+  readonly driver: DeclarativeDriver;
+  readonly log = new RecordingLog();
+  readonly health = new Health(this.log);
+  readonly writes: Writes = { changes: 0, links: 0 };
+  readonly sysctls: SysctlObject[] = [];
+  /** What the lease says, and each later version of it. */
+  readonly published: LeaseData[] = [];
+  /** The MTU for pods, and each later one. */
+  readonly mtus: number[] = [];
+  readonly #peers = new Map<string, Peer>();
+  readonly #controller = new AbortController();
+  #running: Promise<void> | undefined;
+
+  constructor(
+    kernel: Kernel,
+    backend: DeclarativeBackend,
+    external: ExternalInterface,
+    options: DriveOptions,
+  ) {
+    const networks = options.networks ?? [NETWORKS.ipv4 ?? "", NETWORKS.ipv6 ?? ""];
+    this.driver = new DeclarativeDriver({
+      backend,
+      kernel: counting(kernel, this.writes),
+      external,
+      networks: networks.map((text): Prefix => {
+        const prefix = parsePrefix(text);
+        if (!prefix) throw new Error(`no prefix: ${text}`);
+        return prefix;
+      }),
+      writeSysctl: (object) => {
+        this.sysctls.push(object);
+        return undefined;
+      },
+      health: this.health,
+      log: this.log,
+    });
+  }
+
+  /** prepare → attach → first update, as the agent does. */
+  async start(...peers: readonly Peer[]): Promise<this> {
+    this.published.push(await this.driver.prepare());
+    this.mtus.push(await this.driver.attach({ subnets: OWN }));
+    await this.update(peers);
+    return this;
+  }
+
+  /** Starts, and then repairs until the end of the scope. */
+  async run(...peers: readonly Peer[]): Promise<this> {
+    await this.start(...peers);
+    const events: DriverEvents = {
+      published: (data) => this.published.push(data),
+      mtu: (mtu) => this.mtus.push(mtu),
+    };
+    this.#running = this.driver.run(events, this.#controller.signal);
+    return this;
+  }
+
+  /** Peers added or changed, and keys removed. */
+  async update(peers: readonly Peer[], removed: readonly string[] = []): Promise<void> {
+    const added = peers.filter((peer) => !this.#peers.has(peer.key));
+    const changed = peers.filter((peer) => this.#peers.has(peer.key));
+    for (const key of removed) this.#peers.delete(key);
+    for (const peer of peers) this.#peers.set(peer.key, peer);
+    await this.driver.update(this.#peers, { added, changed, removed });
+  }
+
+  /** Forgets what was counted. */
+  resetWrites(): void {
+    Object.assign(this.writes, { changes: 0, links: 0 });
+  }
+
+  /** Ends the repair loop; everything in the kernel stays. */
+  async stop(): Promise<void> {
+    this.#controller.abort();
+    await this.#running;
+    await this.driver.stop();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+  }
+}
