@@ -2,6 +2,7 @@ import { listBackends } from "./cli/commands/backends.ts";
 import { checkConfig } from "./cli/commands/config-check.ts";
 import { versionText } from "./cli/commands/version.ts";
 import { type CommandLine, parseCommandLine, renderHelp } from "./cli/flags.ts";
+import { print } from "./cli/print.ts";
 import { renderFault, renderWarning } from "./cli/report.ts";
 import { toFault } from "./observe/fault.ts";
 import { discoverPlugins, pluginRoots } from "./registry/discover.ts";
@@ -34,18 +35,50 @@ async function runCommand(line: CommandLine, answer: NodeJS.WriteStream): Promis
       answer.write(`${versionText()}\n`);
       return 0;
     case "backends":
-      process.stdout.write(listBackends(discover(), line.output));
+      print(listBackends(discover(), line.output));
       return 0;
     case "config-check": {
-      const { text, warnings } = await checkConfig(line.file, discover());
+      const { text, warnings } = await checkConfig(line.operand, discover());
       for (const warning of warnings) process.stderr.write(renderWarning(warning));
-      process.stdout.write(text);
+      print(text);
       return 0;
     }
+    case "status":
+      return tell(async () => (await import("./cli/commands/status.ts")).showStatus(line));
+    case "explain":
+      return tell(async () => (await import("./cli/commands/explain.ts")).explain(line));
+    case "journal":
+      return tell(async () => (await import("./cli/commands/journal.ts")).showJournal(line));
+    case "leases-ls":
+      return tell(async () => (await import("./cli/commands/leases-ls.ts")).listLeases(line));
+    case "leases-reserve":
+      return tell(async () => (await import("./cli/commands/leases-reserve.ts")).reserveLease(line));
+    case "leases-release":
+      return tell(async () => (await import("./cli/commands/leases-release.ts")).releaseLease(line));
+    case "check":
+      return tell(async () => (await import("./cli/commands/check.ts")).preflight(line, discover));
+    case "probe":
+      return tell(async () => (await import("./cli/commands/probe.ts")).probePeers(line));
+    case "cleanup":
+      return tell(async () => (await import("./cli/commands/cleanup.ts")).cleanUp(line, discover));
+    case "bundle":
+      return tell(async () => (await import("./cli/commands/bundle.ts")).writeBundle(line, discover));
     case "run": {
       const { runDaemon } = await import("./cli/commands/run.ts");
       return runDaemon(line, discover);
     }
+  }
+}
+
+/** Prints what came of a command; 2 is the exit code when it could not be carried out. */
+async function tell(show: () => Promise<{ readonly text: string; readonly code: number }>): Promise<number> {
+  try {
+    const { text, code } = await show();
+    print(text);
+    return code;
+  } catch (error) {
+    process.stderr.write(renderFault(toFault(error, "INTERNAL", "unexpected: ", "Please report this.")));
+    return 2;
   }
 }
 

@@ -29,6 +29,7 @@ need ethtool ethtool
 need sysctl procps
 need openssl openssl
 need socat socat
+need curl curl
 need unshare util-linux
 need setpriv util-linux
 need git git

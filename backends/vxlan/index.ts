@@ -4,6 +4,7 @@ import {
   type Finding,
   type HostFacts,
   type KernelObject,
+  type OffloadObject,
 } from "flannel/sdk";
 import { deviceName, familiesOf, podMtu, wantedDevice } from "./devices.ts";
 import { deriveMac } from "./mac.ts";
@@ -12,7 +13,7 @@ import { baseAddress, planPeer, TYPE, VTEP_LENGTH } from "./peer.ts";
 
 /** VXLAN in the kernel: one device per family, static neighbour and forwarding entries, routes over the tunnel. */
 export default defineBackend<Options>({
-  optionNames: ["VNI", "Port", "MTU", "GBP", "Learning", "DirectRouting"],
+  optionNames: ["VNI", "Port", "MTU", "GBP", "Learning", "DirectRouting", "ChecksumOffload"],
   options,
   check: ({ options, facts }) => findOversizedMtu(options, facts),
   configure: ({ options, families, nodeId }): DeclarativeBackend => ({
@@ -37,12 +38,19 @@ export default defineBackend<Options>({
         return [
           { kind: "sysctl", path: `net/ipv6/conf/${dev}/accept_ra`, value: "0" },
           { kind: "address", dev, address: `${baseAddress(subnet)}/${VTEP_LENGTH[family]}` },
+          ...offload(options, dev),
         ];
       });
     },
     peer: (peer, facts) => planPeer(peer, options, facts),
   }),
 });
+
+/** `ethtool -K DEV tx-checksum-ip-generic on|off`; with `auto` the device is left as the kernel has it. */
+function offload({ ChecksumOffload }: Options, dev: string): readonly OffloadObject[] {
+  if (ChecksumOffload === "auto") return [];
+  return [{ kind: "offload", dev, feature: "tx-checksum-ip-generic", on: ChecksumOffload === "on" }];
+}
 
 function findOversizedMtu(options: Options, { external }: HostFacts): readonly Finding[] {
   if (options.MTU <= external.mtu) return [];

@@ -55,12 +55,10 @@ export class Adaptation {
   /** Moves to another interface or address. */
   readonly toInterface = (choice: InterfaceChoice): Promise<void> => {
     const { log } = this.#input.prepare;
-    const before = this.#session.prepared.choice;
-    log.warn("the address of this host changed, following it", {
-      from: [before.candidate.link.name, before.ipv4, before.ipv6].filter(Boolean).join(" "),
-      to: [choice.candidate.link.name, choice.ipv4, choice.ipv6].filter(Boolean).join(" "),
-      reason: choice.reason,
-    });
+    const from = describeChoice(this.#session.prepared.choice);
+    const to = describeChoice(choice);
+    log.warn("the address of this host changed, following it", { from, to, reason: choice.reason });
+    this.#input.sessions.journal.note("host", `the address of this host changed from ${from} to ${to}`);
     return this.#turns.take(() => this.#replace(this.#session.prepared.understood, choice));
   };
 
@@ -83,6 +81,8 @@ export class Adaptation {
     this.#showPending(change);
     if (change.live.length === 0 || change.restart.length > 0) return;
     log.info("applying the new network config", { keys: change.live });
+    const keys = change.live.join(", ");
+    this.#input.sessions.journal.note("config", `revision ${document.revision} is applied: ${keys} changed`);
     await this.#replace(understood, this.#session.prepared.choice);
   }
 
@@ -165,4 +165,8 @@ export class Adaptation {
     const pause = AbortSignal.any([this.#input.prepare.signal, AbortSignal.timeout(ms)]);
     await Promise.all([store.keep(held, () => {}, pause), sleep(ms, pause)]);
   }
+}
+
+function describeChoice({ candidate, ipv4, ipv6 }: InterfaceChoice): string {
+  return [candidate.link.name, ipv4, ipv6].filter(Boolean).join(" ");
 }

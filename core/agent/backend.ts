@@ -6,7 +6,9 @@ import type { Families, Subnets } from "../lease/lease.ts";
 import { Fault, toFault } from "../observe/fault.ts";
 import type { Finding } from "../observe/finding.ts";
 import { checkBackend } from "../registry/contract.ts";
+import type { Manifest } from "../registry/manifest.ts";
 import type { LoadedPlugin, Registry } from "../registry/registry.ts";
+import { checkRequirements, type Machine } from "../registry/requirements.ts";
 
 /** A plugin with its options understood. */
 export interface ChosenBackend {
@@ -52,6 +54,17 @@ function refuseFamilies(loaded: LoadedPlugin, type: string, families: Families):
       hint: `Turn ${family === "ipv4" ? "EnableIPv4" : "EnableIPv6"} off in the network config, or choose another backend.`,
     });
   }
+}
+
+/**
+ * Throws Fault `PLUGIN_REQUIREMENT_MISSING`, with further ones in `others`, when this machine certainly lacks what the
+ * plugin's manifest requires: without it the plugin could only fail later and less clearly.
+ */
+export function requireMachine(manifest: Manifest, machine?: Machine): void {
+  const [first, ...others] = checkRequirements(manifest, machine)
+    .filter((finding) => finding.severity === "error")
+    .map(({ code, title, text, fix }) => new Fault(code, `${title}: ${text}`, { hint: fix }));
+  if (first) throw new Fault(first.code, first.message, { hint: first.hint, others });
 }
 
 /** Configures the chosen plugin. Throws Fault `PLUGIN_FAILED` when it throws or returns no backend. */

@@ -67,6 +67,7 @@ export function compareConfigs(
     }
   }
   differ("EnableNFTables", a.enableNFTables, b.enableNFTables, live);
+  differ("MasqExclude", a.masqExclude, b.masqExclude, live);
   return { live, restart };
 }
 

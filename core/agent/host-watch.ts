@@ -4,12 +4,14 @@ import { stillHolds } from "../host/interface/keep.ts";
 import type { Families } from "../lease/lease.ts";
 import type { Kernel, Notice } from "../netlink/kernel.ts";
 import type { Health } from "../observe/health.ts";
+import type { Pulse } from "../observe/loops.ts";
 import { sleep } from "../retry/backoff.ts";
 
 export interface HostWatchInput {
   readonly kernel: Kernel;
   readonly wish: InterfaceWishes;
   readonly health: Health;
+  readonly pulse: Pulse;
   readonly signal: AbortSignal;
   /** The interface in use, and the families it has to carry. */
   readonly current: () => { readonly choice: InterfaceChoice; readonly families: Families };
@@ -26,7 +28,7 @@ const LOOK_WHILE_LOST_MS = 5_000;
 
 /** Follows the host: when interface or address of the choice are gone for good, makes a new choice. Until aborted. */
 export async function followHost(input: HostWatchInput): Promise<void> {
-  const { kernel, signal } = input;
+  const { kernel, pulse, signal } = input;
   let wake = new AbortController();
   const listen = async () => {
     for await (const batch of kernel.notices(signal)) {
@@ -36,6 +38,7 @@ export async function followHost(input: HostWatchInput): Promise<void> {
   const act = async () => {
     let lost = false;
     while (!signal.aborted) {
+      pulse(LOOK_EVERY_MS);
       await sleep(lost ? LOOK_WHILE_LOST_MS : LOOK_EVERY_MS, AbortSignal.any([signal, wake.signal]));
       if (signal.aborted) return;
       if (wake.signal.aborted) {
@@ -54,7 +57,14 @@ function concernsInterfaces(notice: Notice): boolean {
 }
 
 /** Looks once; returns whether there is no usable interface. */
-async function reconsider({ kernel, wish, health, current, changed }: HostWatchInput): Promise<boolean> {
+async function reconsider({
+  kernel,
+  wish,
+  health,
+  pulse,
+  current,
+  changed,
+}: HostWatchInput): Promise<boolean> {
   const { choice, families } = current();
   const { decision, dump } = await look({ kernel, wish, families });
   if (stillHolds(choice, dump)) {
@@ -63,6 +73,8 @@ async function reconsider({ kernel, wish, health, current, changed }: HostWatchI
   }
   if ("choice" in decision) {
     health.clear("INTERFACE_LOST");
+    // The new address is tried until it works.
+    pulse(Number.POSITIVE_INFINITY);
     await changed(decision.choice);
     return false;
   }

@@ -6,6 +6,9 @@ import type { PeerDelta, PeerTable } from "../lease/peers.ts";
 import type { LeaseStore, PeerUpdate } from "../lease/store.ts";
 import type { Health } from "../observe/health.ts";
 import type { Log } from "../observe/log.ts";
+import type { Pulse } from "../observe/loops.ts";
+import type { Journal } from "./journal.ts";
+import { noteDelta } from "./peer-events.ts";
 
 export interface PeersInput {
   readonly store: LeaseStore;
@@ -14,17 +17,23 @@ export interface PeersInput {
   readonly families: Families;
   readonly log: Log;
   readonly health: Health;
+  readonly journal: Journal;
+  readonly pulse: Pulse;
   /** Called after each update that is in the kernel, with the number of peers; the first call means "synced". */
   readonly synced: (peers: number) => void;
   readonly signal: AbortSignal;
 }
 
+/** Longest time one update may take to be in the kernel, ms: a backend that acts itself may wait for its time-outs. */
+const LONGEST_UPDATE_MS = 600_000;
+
 /** Follows the other nodes' leases and hands every change to the driver, until aborted. */
 export async function followPeers(input: PeersInput): Promise<void> {
-  const { store, driver, table, families, signal } = input;
+  const { store, driver, table, families, pulse, signal } = input;
   const peers = new Map<string, Peer>();
   for (const lease of table.list()) peers.set(lease.key, toPeer(lease, families));
   for await (const update of store.watchPeers(signal)) {
+    pulse(LONGEST_UPDATE_MS);
     const delta = table.update(update);
     const removed = delta.removed.map((lease) => lease.key);
     const added = delta.added.map((lease) => toPeer(lease, families));
@@ -35,8 +44,11 @@ export async function followPeers(input: PeersInput): Promise<void> {
     // Told first: the table tells a rejection only once, and the driver may fail.
     reportRejections(input.health, delta);
     logDelta(input.log, update, delta);
+    noteDelta(input.journal, update, delta);
     await driver.update(peers, { added, changed, removed });
     input.synced(peers.size);
+    // Nothing need happen in a quiet cluster.
+    pulse(Number.POSITIVE_INFINITY);
   }
 }
 

@@ -4,6 +4,7 @@ import { ActiveDriver } from "../dataplane/active.ts";
 import { DeclarativeDriver } from "../dataplane/declarative.ts";
 import type { Driver } from "../dataplane/driver.ts";
 import { gatherFacts } from "../dataplane/facts.ts";
+import type { DataplaneStats } from "../dataplane/stats.ts";
 import { run } from "../host/exec.ts";
 import type { InterfaceChoice } from "../host/interface/choose.ts";
 import type { InterfaceWishes } from "../host/interface/find.ts";
@@ -16,7 +17,15 @@ import type { Kernel } from "../netlink/kernel.ts";
 import type { Health } from "../observe/health.ts";
 import type { Log } from "../observe/log.ts";
 import type { Registry } from "../registry/registry.ts";
-import { type ChosenBackend, checkHost, chooseBackend, configureBackend, networksOf } from "./backend.ts";
+import { blackholeRoutes } from "../traffic/blackhole.ts";
+import {
+  type ChosenBackend,
+  checkHost,
+  chooseBackend,
+  configureBackend,
+  networksOf,
+  requireMachine,
+} from "./backend.ts";
 import type { Settings } from "./settings.ts";
 
 /** A network config with the backend it names, understood but not acted on. */
@@ -43,6 +52,7 @@ export interface PrepareInput {
   readonly kernel: Kernel;
   readonly log: Log;
   readonly health: Health;
+  readonly stats: DataplaneStats;
   readonly signal: AbortSignal;
   /** Networks of the last run: what lies in them on this host is ours too. */
   readonly formerNetworks: Subnets;
@@ -83,7 +93,7 @@ export async function prepareBackend(
   understood: Understood,
   choice: InterfaceChoice,
 ): Promise<Prepared> {
-  const { settings, kernel, log, health, signal } = input;
+  const { settings, kernel, log, health, stats, signal } = input;
   const { chosen } = understood;
   const { config } = understood.reading;
   const external = describeExternal(choice, settings);
@@ -92,6 +102,7 @@ export async function prepareBackend(
     subnetFile: settings.subnetFile,
     ...(external.mac === undefined ? {} : { mac: external.mac }),
   });
+  requireMachine(chosen.loaded.manifest);
   const backend = configureBackend(chosen, config, identity.nodeId);
   const facts = await gatherFacts(kernel, { external, devices: [], usesRoutes: true });
   for (const finding of await checkHost(chosen, config, identity.nodeId, facts)) health.raise(finding);
@@ -100,12 +111,23 @@ export async function prepareBackend(
   const networks = ourNetworks(config, input.formerNetworks);
   const driver =
     backend.mode === "declarative"
-      ? new DeclarativeDriver({ backend, kernel, external, networks, writeSysctl, health, log })
+      ? new DeclarativeDriver({
+          backend,
+          kernel,
+          external,
+          networks,
+          writeSysctl,
+          health,
+          log,
+          stats,
+          ...(settings.ipBlackholeRoute ? { extras: blackholeRoutes } : {}),
+        })
       : new ActiveDriver({
           backend,
           kernel,
           external,
           health,
+          timeouts: chosen.loaded.manifest.timeouts,
           host: { log: log.child({ plugin: name }), run, signal },
         });
   return {

@@ -1,24 +1,32 @@
 import { findInterface } from "../host/interface/find.ts";
-import { dropStartupText } from "../host/memory.ts";
+import { holdLock } from "../host/lock.ts";
+import { dropCleanPages } from "../host/memory.ts";
 import { notifyServiceManager } from "../host/notify.ts";
 import { requireNetAdmin } from "../host/privilege.ts";
 import { assertSubnetFilePath, readSubnetFile } from "../host/subnet-file.ts";
+import { feedWatchdog } from "../host/watchdog.ts";
 import type { LeaseStore } from "../lease/store.ts";
 import type { Kernel } from "../netlink/kernel.ts";
 import { describeError } from "../observe/fault.ts";
 import type { Health } from "../observe/health.ts";
 import type { Log } from "../observe/log.ts";
 import type { Registry } from "../registry/registry.ts";
+import { untilAborted } from "../retry/abort.ts";
 import { sleep } from "../retry/backoff.ts";
+import type { TrafficManager } from "../traffic/manager.ts";
 import { Adaptation } from "./adapt.ts";
+import { openEndpoints } from "./endpoints.ts";
 import { followHost } from "./host-watch.ts";
+import { type BuildIdentity, Observation } from "./observation.ts";
 import { type PrepareInput, prepareBackend, understandConfig, wishesOf } from "./prepare.ts";
 import { Session, type SessionInput } from "./session.ts";
 import type { Settings } from "./settings.ts";
 import { SubnetFileGuard } from "./subnet-file-guard.ts";
 import { supervise } from "./supervise.ts";
+import { openTraffic } from "./traffic.ts";
 
 export interface AgentInput {
+  readonly build: BuildIdentity;
   readonly settings: Settings;
   readonly log: Log;
   readonly health: Health;
@@ -41,17 +49,26 @@ export async function runAgent(input: AgentInput): Promise<void> {
   const { settings, log, health, registry, signal } = input;
   requireNetAdmin();
   assertSubnetFilePath(settings.subnetFile);
+  await using resources = new AsyncDisposableStack();
+  resources.use(holdLock(settings.subnetFile));
   for (const finding of registry.findings) health.raise(finding, finding.title);
   const previous = readSubnetFile(settings.subnetFile);
   for (const problem of previous.problems) log.warn(`${settings.subnetFile} of the last run: ${problem}`);
-  await using resources = new AsyncDisposableStack();
+  const observation = new Observation(input);
+  resources.use(openEndpoints(observation, log));
   const kernel = resources.adopt(await input.openKernel(), (opened) => opened.close());
   const store = resources.adopt(await input.openStore(), (opened) => opened.close());
   log.info("lease store", { store: store.description });
+  Object.assign(observation, { kernel, store });
 
   const guard = new SubnetFileGuard(settings.subnetFile, log, health);
-  const prepare: PrepareInput = { settings, kernel, log, health, signal, formerNetworks: previous.networks };
-  const sessions: SessionInput = { settings, store, guard, log, health, signal };
+  const { dataplane: stats, loops, journal } = observation;
+  const { networks: formerNetworks } = previous;
+  const former = { ipv4: formerNetworks.ipv4 !== undefined, ipv6: formerNetworks.ipv6 !== undefined };
+  const traffic = openTraffic(settings, former, health, log);
+  observation.ruleRepairs = () => traffic.repairs;
+  const prepare: PrepareInput = { settings, kernel, log, health, stats, signal, formerNetworks };
+  const sessions: SessionInput = { settings, store, guard, traffic, log, health, loops, journal, signal };
   const first = await unlessStopped(signal, async () => {
     const understood = await understandConfig(await store.readConfig(signal), registry, health);
     const { families } = understood.reading.config;
@@ -61,7 +78,8 @@ export async function runAgent(input: AgentInput): Promise<void> {
   });
   if (!first) return;
   const adaptation = new Adaptation({ first, prepare, sessions, registry });
-  await serve(input, kernel, store, guard, adaptation);
+  observation.adaptation = adaptation;
+  await serve(input, observation, { kernel, store, guard, traffic, adaptation });
 }
 
 /** What `step` gives; undefined when a stop signal came meanwhile: that it failed or gave up then is no failure. */
@@ -74,17 +92,30 @@ async function unlessStopped<T>(signal: AbortSignal, step: () => Promise<T>): Pr
   }
 }
 
+/** What was made by the start. */
+interface Parts {
+  readonly kernel: Kernel;
+  readonly store: LeaseStore;
+  readonly guard: SubnetFileGuard;
+  readonly traffic: TrafficManager;
+  readonly adaptation: Adaptation;
+}
+
 /** The first session, and those that follow from it, are served until aborted. */
 async function serve(
   { settings, log, health, signal }: AgentInput,
-  kernel: Kernel,
-  store: LeaseStore,
-  guard: SubnetFileGuard,
-  adaptation: Adaptation,
+  observation: Observation,
+  { kernel, store, guard, traffic, adaptation }: Parts,
 ): Promise<void> {
-  const loops = [supervise("subnet file", () => guard.keep(signal), health, signal)];
-  await Promise.race([adaptation.session.ready, aborted(signal)]);
+  const supervision = { health, loops: observation.loops, signal };
+  const loops = [
+    supervise("subnet file", (pulse) => guard.keep(signal, pulse), supervision),
+    supervise("traffic rules", (pulse) => traffic.run(signal, pulse), supervision),
+    feedWatchdog(() => observation.loops.overdue().length === 0, signal),
+  ];
+  await Promise.race([adaptation.session.ready, untilAborted(signal)]);
   if (!signal.aborted) {
+    observation.phase = "serving";
     log.info("ready", { peers: adaptation.session.peers.size, ms: Math.round(performance.now()) });
     notifyServiceManager("READY=1");
     const watch = {
@@ -96,12 +127,13 @@ async function serve(
       changed: adaptation.toInterface,
     };
     loops.push(
-      supervise("host", () => followHost(watch), health, signal),
-      supervise("config", () => adaptation.followConfig(store), health, signal),
+      supervise("host", (pulse) => followHost({ ...watch, pulse }), supervision),
+      supervise("config", () => adaptation.followConfig(store), supervision),
       trimMemory(signal),
     );
   }
-  await aborted(signal);
+  await untilAborted(signal);
+  observation.phase = "stopping";
   notifyServiceManager("STOPPING=1");
   await Promise.race([Promise.all(loops), sleep(STOP_PATIENCE_MS / 4)]);
   await adaptation.end(STOP_PATIENCE_MS);
@@ -117,18 +149,13 @@ async function release(store: LeaseStore, log: Log): Promise<void> {
   }
 }
 
-/** Drops start-up pages once things are quiet, and again each quarter of an hour. */
-async function trimMemory(signal: AbortSignal): Promise<void> {
-  await sleep(1_000, signal);
-  while (!signal.aborted) {
-    dropStartupText();
-    await sleep(900_000, signal);
-  }
-}
+/** When clean pages are dropped: soon after READY, once things are quiet, then regularly; ms. */
+const TRIM_AFTER_MS = [1_000, 4_000] as const;
+const TRIM_EVERY_MS = 30_000;
 
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
-  });
+async function trimMemory(signal: AbortSignal): Promise<void> {
+  for (let turn = 0; !signal.aborted; turn++) {
+    await sleep(TRIM_AFTER_MS[turn] ?? TRIM_EVERY_MS, signal);
+    if (!signal.aborted) dropCleanPages();
+  }
 }

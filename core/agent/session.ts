@@ -1,26 +1,39 @@
+import type { Repaired } from "../dataplane/repaired.ts";
 import { rememberIdentity } from "../host/node-id.ts";
-import type { LeaseData, Subnets } from "../lease/lease.ts";
+import type { Lease, LeaseData, Subnets } from "../lease/lease.ts";
 import { PeerTable } from "../lease/peers.ts";
-import type { HeldLease, LeaseState, LeaseStore } from "../lease/store.ts";
+import type { HeldLease, LeaseStore } from "../lease/store.ts";
 import { describeError, Fault } from "../observe/fault.ts";
 import type { Health } from "../observe/health.ts";
 import type { Log } from "../observe/log.ts";
+import type { Loops, Pulse } from "../observe/loops.ts";
 import { sleep } from "../retry/backoff.ts";
+import type { TrafficManager } from "../traffic/manager.ts";
 import { composeAttrs } from "./attrs.ts";
 import { networksOf } from "./backend.ts";
+import type { Journal } from "./journal.ts";
+import { LeaseWatch } from "./lease-watch.ts";
 import { followPeers } from "./peers.ts";
 import type { Prepared } from "./prepare.ts";
 import { Publisher } from "./publisher.ts";
+import { noteRepair } from "./repair-events.ts";
 import type { Settings } from "./settings.ts";
 import type { SubnetFileGuard } from "./subnet-file-guard.ts";
 import { supervise } from "./supervise.ts";
+import { reportBridge, wantedTraffic } from "./traffic.ts";
+
+/** The keeper of the lease tells its state at least this often, ms; see LeaseStore.keep. */
+const LEASE_SILENCE_MS = 120_000;
 
 export interface SessionInput {
   readonly settings: Settings;
   readonly store: LeaseStore;
   readonly guard: SubnetFileGuard;
+  readonly traffic: TrafficManager;
   readonly log: Log;
   readonly health: Health;
+  readonly loops: Loops;
+  readonly journal: Journal;
   /** Aborted when the daemon stops. */
   readonly signal: AbortSignal;
 }
@@ -36,21 +49,23 @@ export class Session {
   readonly ready: Promise<void>;
   /** The peers as they are routed to. */
   readonly peers: PeerTable;
-  /** The own lease as the keeper sees it. */
-  leaseState: LeaseState;
+  readonly #lease: LeaseWatch;
+  #synced = false;
   readonly #input: SessionInput;
   readonly #over = new AbortController();
   readonly #signal: AbortSignal;
   readonly #loops: Promise<void>[] = [];
 
   /**
-   * Makes the devices, acquires the lease, programs what follows from it, writes the subnet file and starts the
-   * loops. Throws a Fault when that fails; devices and a fresh lease are given up again then.
+   * Makes the devices, acquires the lease, programs what follows from it, sets the traffic rules, writes the subnet
+   * file and starts the loops. Throws a Fault when that fails; devices and a fresh lease are given up again then.
    */
   static async open(input: SessionInput, prepared: Prepared, previous: Subnets): Promise<Session> {
     const held = await acquireLease(input, prepared, previous);
     rememberIdentity(input.settings.subnetFile, prepared.identity);
     const mtu = await attach(input.store, prepared.driver, held);
+    reportBridge(prepared.config, input.health);
+    await input.traffic.apply(wantedTraffic(prepared.config, held.lease.subnets, input.settings));
     input.guard.set({
       networks: networksOf(prepared.config),
       subnets: held.lease.subnets,
@@ -63,12 +78,27 @@ export class Session {
   private constructor(input: SessionInput, prepared: Prepared, held: HeldLease) {
     this.prepared = prepared;
     this.held = held;
-    this.leaseState = { state: "held", lease: held.lease };
+    this.#lease = new LeaseWatch(held, input.journal);
     this.peers = new PeerTable({ own: held.lease, ranges: rangesOf(prepared) });
     this.#input = input;
     this.#signal = AbortSignal.any([input.signal, this.#over.signal]);
-    this.#loop("lease", () => input.store.keep(held, (state) => this.#note(state), this.#signal));
+    this.#loop("lease", (pulse) => this.#keepLease(pulse));
     this.ready = this.#serve();
+  }
+
+  /** Whether all peers known at the start of the session are in the kernel. */
+  get synced(): boolean {
+    return this.#synced;
+  }
+
+  /** How the own lease stands; `secondsLeft` is absent for a reservation. */
+  get lease() {
+    return this.#lease.now();
+  }
+
+  /** The own lease with what it says to others. */
+  get ownLease(): Lease {
+    return this.#lease.lease;
   }
 
   /** Ends the loops within `patience` ms; lease, subnet file and data plane stay. */
@@ -86,9 +116,12 @@ export class Session {
       published: (data: LeaseData) =>
         publisher.publish(composeAttrs(data, external, config.families, identity)),
       mtu: (mtu: number) => guard.setMtu(mtu),
+      repaired: (repaired: Repaired) => noteRepair(this.#input.journal, repaired),
     };
     await this.#firstSync(log, health);
-    if (!this.#signal.aborted) this.#loop("data path", () => driver.run(events, this.#signal));
+    if (this.#signal.aborted) return;
+    this.#synced = true;
+    this.#loop("data path", (pulse) => driver.run({ ...events, pulse }, this.#signal));
   }
 
   async #firstSync(log: Log, health: Health): Promise<void> {
@@ -96,7 +129,7 @@ export class Session {
     if (!driver.watchesPeers) return driver.update(new Map(), { added: [], changed: [], removed: [] });
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#signal.addEventListener("abort", () => resolve(), { once: true });
-    this.#loop("peers", () =>
+    this.#loop("peers", (pulse) =>
       followPeers({
         store: this.#input.store,
         driver,
@@ -104,6 +137,8 @@ export class Session {
         families: config.families,
         log,
         health,
+        journal: this.#input.journal,
+        pulse,
         synced: () => resolve(),
         signal: this.#signal,
       }),
@@ -111,12 +146,20 @@ export class Session {
     return promise;
   }
 
-  #note(state: LeaseState): void {
-    this.leaseState = state;
+  #keepLease(pulse: Pulse): Promise<void> {
+    return this.#input.store.keep(
+      this.held,
+      (state) => {
+        pulse(LEASE_SILENCE_MS);
+        this.#lease.note(state);
+      },
+      this.#signal,
+    );
   }
 
-  #loop(name: string, loop: () => Promise<void>): void {
-    this.#loops.push(supervise(name, loop, this.#input.health, this.#signal));
+  #loop(name: string, loop: (pulse: Pulse) => Promise<void>): void {
+    const { health, loops } = this.#input;
+    this.#loops.push(supervise(name, loop, { health, loops, signal: this.#signal }));
   }
 
   async #letGo(): Promise<void> {

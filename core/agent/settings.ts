@@ -17,5 +17,12 @@ export interface Settings {
   readonly subnetLeaseTtl: number;
   readonly subnetLeaseReleaseOnStop: boolean;
   readonly ipMasq: boolean;
+  readonly ipMasqFullyRandomDisable: boolean;
+  readonly iptablesForwardRules: boolean;
+  readonly iptablesResync: number;
+  readonly ipBlackholeRoute: boolean;
   readonly nodeId: string | undefined;
+  readonly healthzIp: string;
+  /** 0 and below: no health server. */
+  readonly healthzPort: number;
 }

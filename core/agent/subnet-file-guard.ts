@@ -4,6 +4,7 @@ import { type SubnetFileContent, writeSubnetFile } from "../host/subnet-file.ts"
 import { toFault } from "../observe/fault.ts";
 import type { Health } from "../observe/health.ts";
 import type { Log } from "../observe/log.ts";
+import type { Pulse } from "../observe/loops.ts";
 import { sleep } from "../retry/backoff.ts";
 
 /** How often the file is looked at without a notice (folders can be replaced under a watch), ms. */
@@ -36,8 +37,9 @@ export class SubnetFileGuard {
   }
 
   /** Watches the file until aborted. */
-  async keep(signal: AbortSignal): Promise<void> {
+  async keep(signal: AbortSignal, pulse: Pulse): Promise<void> {
     while (!signal.aborted) {
+      pulse(LOOK_EVERY_MS);
       const changed = new AbortController();
       const watcher = this.#watch(() => changed.abort());
       await sleep(LOOK_EVERY_MS, AbortSignal.any([signal, changed.signal]));

@@ -8,6 +8,8 @@ export interface Arguments {
   readonly command: Command;
   /** All texts given per flag, in order. */
   readonly given: ReadonlyMap<FlagName, readonly string[]>;
+  /** Text of each flag that the command alone has; a switch is `true` or as written. */
+  readonly own: ReadonlyMap<string, string>;
   /** The argument of a command that takes one. */
   readonly operand?: string;
   /** Text of `-o`. */
@@ -23,7 +25,7 @@ export interface Arguments {
  */
 export function splitArguments(argv: readonly string[]): Arguments {
   const { command, length } = findCommand(argv);
-  if (command === "help") return { command, given: new Map(), ...findTopic(argv.slice(length)) };
+  if (command === "help") return { ...nothing(command), ...findTopic(argv.slice(length)) };
   return new Scanner(command, argv.slice(length)).scan();
 }
 
@@ -52,11 +54,16 @@ function unknownCommand(word: string): Fault {
   return new Fault("COMMAND_UNKNOWN", `command ${quote(word)} is unknown`, { hint });
 }
 
+function nothing(command: Command): Arguments {
+  return { command, given: new Map(), own: new Map() };
+}
+
 function findTopic(rest: readonly string[]): { topic?: Command } {
   const words = rest.filter((each) => !isHelp(each));
   const first = words[0];
   if (first === undefined) return {};
-  const topic = COMMAND_NAMES.find((name) => COMMANDS[name].words[0] === first);
+  const topics = COMMAND_NAMES.filter((name) => COMMANDS[name].words[0] === first);
+  const topic = topics.find((name) => COMMANDS[name].words[1] === words[1]) ?? topics[0];
   if (!topic) throw unknownCommand(first);
   return { topic };
 }
@@ -73,6 +80,7 @@ class Scanner {
   readonly #command: Command;
   readonly #argv: readonly string[];
   readonly #given = new Map<FlagName, string[]>();
+  readonly #own = new Map<string, string>();
   #at = 0;
   #lastFlag = "";
   #operand: string | undefined;
@@ -89,16 +97,17 @@ class Scanner {
       const argument = this.#argv[this.#at++] ?? "";
       if (flagsEnded || argument === "-" || !argument.startsWith("-")) this.#takeOperand(argument);
       else if (argument === "--") flagsEnded = true;
-      else if (isHelp(argument)) return { command: "help", given: new Map(), topic: this.#command };
+      else if (isHelp(argument)) return { ...nothing("help"), topic: this.#command };
       else this.#takeFlag(argument);
     }
-    const { operand } = COMMANDS[this.#command];
-    if (operand && this.#operand === undefined && !this.#given.has("version")) {
+    const { operand, operandOptional } = COMMANDS[this.#command];
+    if (operand && !operandOptional && this.#operand === undefined && !this.#given.has("version")) {
       throw new Fault("FLAG_INVALID", `argument ${operand} is missing`, { hint: usageOf(this.#command) });
     }
     return {
       command: this.#command,
       given: this.#given,
+      own: this.#own,
       ...(this.#operand === undefined ? {} : { operand: this.#operand }),
       ...(this.#output === undefined ? {} : { output: this.#output }),
     };
@@ -117,7 +126,12 @@ class Scanner {
       this.#output = attached ?? this.#next(name);
       return;
     }
-    if (!isFlagName(name)) throw unknownFlag(name);
+    const own = COMMANDS[this.#command].own?.[name];
+    if (own) {
+      this.#own.set(name, attached ?? (own.placeholder === "" ? "true" : this.#next(name)));
+      return;
+    }
+    if (!isFlagName(name)) throw unknownFlag(name, Object.keys(COMMANDS[this.#command].own ?? {}));
     const value = attached ?? (flagSpec(name).type.isSwitch ? "true" : this.#next(name));
     const values = this.#given.get(name) ?? [];
     values.push(value);
@@ -159,8 +173,8 @@ function usageOf(command: Command): string {
   return `usage: flanneld ${words.join(" ")} ${usage}`.trimEnd();
 }
 
-function unknownFlag(name: string): Fault {
-  const meant = nearestName(name, FLAG_NAMES);
+function unknownFlag(name: string, own: readonly string[]): Fault {
+  const meant = nearestName(name, [...own, ...FLAG_NAMES]);
   const hint = meant ? `did you mean -${meant}?` : "flanneld -help lists all flags";
   return new Fault("FLAG_UNKNOWN", `flag -${quote(name).slice(1, -1)} is unknown`, { hint });
 }

@@ -1,13 +1,22 @@
 import { Fault } from "../observe/fault.ts";
 import { type Arguments, splitArguments } from "./arguments.ts";
-import type { Command } from "./commands-table.ts";
+import { COMMANDS, type Command } from "./commands-table.ts";
 import { type Environment, readEnvironment } from "./environment.ts";
 import type { FlagName } from "./flag-table.ts";
 import { buildOptions, type Options } from "./options.ts";
+import { BadValue, flag } from "./value-types.ts";
 
 export type { Command } from "./commands-table.ts";
 export { renderHelp } from "./help.ts";
 export { describeOptions, type Options } from "./options.ts";
+
+/** The flags that only one command has. */
+export interface OwnFlags {
+  /** Whether a switch is on. */
+  has(name: string): boolean;
+  /** Text of a flag with a value, undefined when not given. */
+  get(name: string): string | undefined;
+}
 
 /** What the operator asked for. */
 export interface CommandLine {
@@ -17,9 +26,11 @@ export interface CommandLine {
   /** Flags given on the command line or by the environment. */
   readonly explicit: ReadonlySet<string>;
   readonly warnings: readonly string[];
-  /** `config-check`: the file, `-` for standard input; empty for other commands. */
-  readonly file: string;
-  /** `backends`: form of the output. */
+  /** The argument of the command, empty when it was left out (`config-check`: the file, `-` for standard input). */
+  readonly operand: string;
+  /** Flags of the command alone, see commands-table.ts. */
+  readonly own: OwnFlags;
+  /** Form of the output, of commands that have `-o`. */
   readonly output: "text" | "json";
   /** `help`: the command to explain. */
   readonly topic: Command;
@@ -32,15 +43,16 @@ export interface CommandLine {
  */
 export function parseCommandLine(argv: readonly string[], environment: Environment): CommandLine {
   const parts = splitArguments(argv);
-  const { file, output, topic } = {
-    file: parts.operand ?? "",
+  const common = {
+    operand: parts.operand ?? "",
+    own: readOwn(parts),
     output: readOutput(parts),
     topic: parts.topic ?? "run",
-  };
+  } as const;
   if (parts.command === "help" || parts.command === "version" || wantsVersion(parts)) {
     const { options } = buildOptions({ commandLine: new Map(), environment: new Map() });
     const command = parts.command === "help" ? "help" : "version";
-    return { command, options, explicit: new Set(), warnings: [], file, output, topic };
+    return { ...common, command, options, explicit: new Set(), warnings: [] };
   }
   const variables = readEnvironment(environment);
   const { options, warnings } = buildOptions({ commandLine: parts.given, environment: variables.given });
@@ -49,9 +61,7 @@ export function parseCommandLine(argv: readonly string[], environment: Environme
     options,
     explicit: new Set<FlagName>([...parts.given.keys(), ...variables.given.keys()]),
     warnings: [...variables.warnings, ...warnings],
-    file,
-    output,
-    topic,
+    ...common,
   };
 }
 
@@ -60,6 +70,25 @@ function wantsVersion({ given }: Arguments): boolean {
   const texts = given.get("version");
   if (!texts) return false;
   return buildOptions({ commandLine: new Map([["version", texts]]), environment: new Map() }).options.version;
+}
+
+function readOwn({ command, own }: Arguments): OwnFlags {
+  const switches = new Map<string, boolean>();
+  for (const [name, text] of own) {
+    if (COMMANDS[command].own?.[name]?.placeholder !== "") continue;
+    try {
+      switches.set(name, flag.read([text]));
+    } catch (error) {
+      if (!(error instanceof BadValue)) throw error;
+      const hint = `write -${name} or -${name}=false`;
+      throw new Fault(
+        "FLAG_INVALID",
+        `flag -${name}: ${JSON.stringify(text.slice(0, 64))} ${error.message}`,
+        { hint },
+      );
+    }
+  }
+  return { has: (name) => switches.get(name) === true, get: (name) => own.get(name) };
 }
 
 function readOutput({ output = "text" }: Arguments): "text" | "json" {

@@ -1,4 +1,4 @@
-import { COMMAND_NAMES, COMMANDS, type Command } from "./commands-table.ts";
+import { COMMAND_NAMES, COMMANDS, type Command, type OwnFlag } from "./commands-table.ts";
 import { environmentName, type FlagGroup, type FlagName, flagSpec, GROUP_TITLES } from "./flag-table.ts";
 
 const WIDTH = 100;
@@ -26,14 +26,19 @@ function wholeHelp(): string[] {
 }
 
 function commandHelp(command: Command): string[] {
-  const { words, usage, summary, flags, hasOutput } = COMMANDS[command];
+  const { words, usage, summary, flags, hasOutput, own } = COMMANDS[command];
   const output = `  -o text|json\n${wrap("Form of the output. Default: text.", "      ")}`;
   return [
     `Usage: flanneld ${words.join(" ")} ${usage}`.trimEnd(),
     wrap(summary, ""),
     ...(hasOutput ? [`Output:\n${output}`] : []),
+    ...(own ? [["This command:", ...Object.entries(own).map(ownEntry)].join("\n")] : []),
     ...flagSections(flags),
   ];
+}
+
+function ownEntry([name, { placeholder, help }]: readonly [string, OwnFlag]): string {
+  return `${`  --${name} ${placeholder}`.trimEnd()}\n${wrap(help, "      ")}`;
 }
 
 function commandLine(command: Command): string {

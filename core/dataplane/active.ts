@@ -10,6 +10,8 @@ import { Turns } from "../retry/turns.ts";
 import { mergeDeltas, NO_CHANGE } from "./delta.ts";
 import type { Driver, DriverEvents } from "./driver.ts";
 import { gatherFacts } from "./facts.ts";
+import type { DataPathCounts, PeerState } from "./peer-state.ts";
+import { Phase, type PhaseTimeouts } from "./phase.ts";
 
 export interface ActiveInput {
   readonly backend: ActiveBackend;
@@ -17,6 +19,7 @@ export interface ActiveInput {
   readonly kernel: Kernel;
   readonly external: ExternalInterface;
   readonly health: Health;
+  readonly timeouts: PhaseTimeouts;
 }
 
 /** How often an active backend gets the whole truth again without any change, ms. */
@@ -28,23 +31,37 @@ export class ActiveDriver implements Driver {
   readonly #input: ActiveInput;
   readonly #turns = new Turns();
   readonly #retry = new Backoff({ first: 1_000, max: 60_000 });
+  readonly #preparing: Phase;
+  readonly #syncing: Phase;
+  readonly #asking: Phase;
+  readonly #stopping: Phase;
   #peers: ReadonlyMap<string, Peer> = new Map();
   /** What changed since the last sync that succeeded. */
   #pending: PeerDelta = NO_CHANGE;
+  /** Why peers are not programmed, by key; all of them when the whole sync failed. */
+  #refused: ReadonlyMap<string, string> = new Map();
   #failing = false;
   #wake = new AbortController();
   #shown: ReadonlySet<string> = new Set();
 
   constructor(input: ActiveInput) {
     this.#input = input;
+    const { prepare, sync, stop } = input.timeouts;
+    this.#preparing = new Phase("prepare", prepare);
+    this.#syncing = new Phase("sync", sync);
+    this.#asking = new Phase("health", sync);
+    this.#stopping = new Phase("stop", stop);
   }
 
   async prepare(): Promise<LeaseData> {
-    return this.#input.backend.prepare(this.#input.host, await this.#facts());
+    const { backend, host } = this.#input;
+    const facts = await this.#facts();
+    return this.#preparing.call(() => backend.prepare(host, facts));
   }
 
   async attach(lease: OwnLease): Promise<number> {
-    return (await this.#input.backend.attach(lease, await this.#facts())).mtu;
+    const facts = await this.#facts();
+    return (await this.#preparing.call(() => this.#input.backend.attach(lease, facts))).mtu;
   }
 
   update(peers: ReadonlyMap<string, Peer>, delta: PeerDelta): Promise<void> {
@@ -57,35 +74,61 @@ export class ActiveDriver implements Driver {
     });
   }
 
-  async run(_events: DriverEvents, signal: AbortSignal): Promise<void> {
+  async run({ pulse = () => {} }: DriverEvents, signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
+      pulse(RESYNC_MS);
       if (this.#failing) await sleep(this.#retry.next(), signal);
       else await sleep(RESYNC_MS, AbortSignal.any([signal, this.#wake.signal]));
       if (signal.aborted) return;
       const woken = this.#wake.signal.aborted;
       if (woken) this.#wake = new AbortController();
       if (woken && this.#failing) continue;
+      // A sync may have to wait for an earlier one that takes too long, and so may the question for the health.
+      pulse(this.#input.timeouts.sync * 4);
       await this.#turns.take(() => this.#sync());
       await this.#showHealth();
     }
   }
 
   stop(): Promise<void> {
-    return this.#turns.take(() => this.#input.backend.stop());
+    return this.#turns.take(() => this.#stopping.call(() => this.#input.backend.stop()));
   }
 
   async abandon(): Promise<void> {
-    await this.#input.backend.cleanup({ dryRun: false });
+    await this.#stopping.call(() => this.#input.backend.cleanup({ dryRun: false }));
+  }
+
+  counts(): DataPathCounts {
+    const wanted = this.#peers.size;
+    const refused = [...this.#refused.keys()].filter((key) => this.#peers.has(key)).length;
+    return {
+      wanted,
+      programmed: wanted - refused,
+      refused,
+      unusable: 0,
+      objects: 0,
+      failing: this.#failing ? Math.max(1, this.#refused.size) : 0,
+    };
+  }
+
+  describe(key: string): PeerState {
+    const reason = this.#refused.get(key);
+    return { objects: [], problems: reason === undefined ? [] : [reason] };
   }
 
   async #sync(): Promise<void> {
     const { backend, health } = this.#input;
     let reasons: readonly string[];
     try {
-      const report = await backend.sync([...this.#peers.values()], this.#pending, await this.#facts());
-      reasons = report.failed.map(({ key, reason }) => `${key}: ${reason}`);
+      const facts = await this.#facts();
+      const { failed } = await this.#syncing.call(() =>
+        backend.sync([...this.#peers.values()], this.#pending, facts),
+      );
+      this.#refused = new Map(failed.map(({ key, reason }) => [key, reason]));
+      reasons = failed.map(({ key, reason }) => `${key}: ${reason}`);
     } catch (error) {
       reasons = [describeError(error)];
+      this.#refused = new Map([...this.#peers.keys()].map((key) => [key, describeError(error)]));
     }
     this.#failing = reasons.length > 0;
     if (!this.#failing) {
@@ -114,7 +157,7 @@ export class ActiveDriver implements Driver {
 
   async #askHealth(): Promise<readonly Finding[]> {
     try {
-      return (await this.#input.backend.health?.()) ?? [];
+      return (await this.#asking.call(async () => this.#input.backend.health?.())) ?? [];
     } catch (error) {
       return [
         {

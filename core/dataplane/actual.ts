@@ -136,7 +136,8 @@ export function liesIn(cidr: string, networks: readonly Prefix[]): boolean {
   return prefix !== undefined && networks.some((network) => containsPrefix(network, prefix));
 }
 
-function idLiesIn(id: number, networks: readonly Prefix[]): boolean {
+/** Whether the id of a nexthop object, which is the base address of a subnet, lies in one of the networks. */
+export function idLiesIn(id: number, networks: readonly Prefix[]): boolean {
   const prefix: Prefix = { family: 4, base: id, length: 32 };
   return networks.some((network) => containsPrefix(network, prefix));
 }

@@ -1,9 +1,10 @@
 import type { DeclarativeBackend, OwnLease, PeerDelta, PeerPlan } from "../../plugins/sdk/backend.ts";
 import type { ExternalInterface, HostFacts } from "../../plugins/sdk/facts.ts";
-import type { LeaseData, Peer } from "../lease/lease.ts";
+import type { LeaseData, Peer, Subnets } from "../lease/lease.ts";
 import type { Prefix } from "../net/prefix.ts";
 import type { Kernel } from "../netlink/kernel.ts";
-import type { KernelObject, SysctlObject } from "../netlink/objects.ts";
+import type { KernelObject, RouteObject, SysctlObject } from "../netlink/objects.ts";
+import { count } from "../observe/counts.ts";
 import type { Health } from "../observe/health.ts";
 import type { Log } from "../observe/log.ts";
 import { yieldToEventLoop } from "../retry/event-loop.ts";
@@ -12,9 +13,14 @@ import { ensureDevice } from "./device.ts";
 import type { Driver, DriverEvents } from "./driver.ts";
 import { gatherFacts } from "./facts.ts";
 import { PeerProblems } from "./peer-problems.ts";
+import type { DataPathCounts, PeerState } from "./peer-state.ts";
 import { Programmer } from "./programmer.ts";
+import type { Reconciled } from "./reconcile.ts";
 import { RepairLoop } from "./repair.ts";
+import { findRepaired } from "./repaired.ts";
+import { isSetting } from "./settings.ts";
 import { removeStaleDevices } from "./stale.ts";
+import { type DataplaneStats, newDataplaneStats } from "./stats.ts";
 
 export interface DeclarativeInput {
   readonly backend: DeclarativeBackend;
@@ -22,9 +28,13 @@ export interface DeclarativeInput {
   readonly external: ExternalInterface;
   /** Cluster networks now and of the last run. */
   readonly networks: readonly Prefix[];
+  /** What the operator wants beside the backend's own objects (a blackhole for the own subnet). */
+  readonly extras?: (subnets: Subnets) => readonly RouteObject[];
   readonly writeSysctl: (object: SysctlObject) => string | undefined;
   readonly health: Health;
   readonly log: Log;
+  /** Counted into; absent, nobody reads them. */
+  readonly stats?: DataplaneStats;
 }
 
 /** Name under which the node's own objects are wanted; no subnet key looks like it. */
@@ -50,9 +60,13 @@ export class DeclarativeDriver implements Driver {
   #repair: RepairLoop | undefined;
   #told = "";
   #toldMtu = 0;
+  /** Devices that were gone and had to be made again since the last look. */
+  #remade = 0;
+  readonly #stats: DataplaneStats;
 
   constructor(input: DeclarativeInput) {
     this.#input = input;
+    this.#stats = input.stats ?? newDataplaneStats();
     this.watchesPeers = input.backend.ignoresPeers !== true;
     this.#problems = new PeerProblems(input.health);
     this.#programmer = new Programmer({
@@ -62,6 +76,7 @@ export class DeclarativeDriver implements Driver {
       networks: input.networks,
       external: input.external.name,
       usesRoutes: input.backend.usesRoutes === true,
+      stats: this.#stats,
     });
   }
 
@@ -105,6 +120,8 @@ export class DeclarativeDriver implements Driver {
       log,
       health,
       signal,
+      stats: this.#stats,
+      pulse: events.pulse ?? (() => {}),
       isDisturbed: (notice) => this.#programmer.isDisturbed(notice),
       repair: () => this.#turns.take(() => this.#refresh(events)),
     });
@@ -119,6 +136,24 @@ export class DeclarativeDriver implements Driver {
   async abandon(): Promise<void> {
     for (const name of this.#made) await this.#input.kernel.deleteLink(name);
     this.#made.clear();
+  }
+
+  counts(): DataPathCounts {
+    const refused = [...this.#programmer.failingOwners].filter((owner) => this.#peers.has(owner));
+    const unusable = this.watchesPeers ? this.#problems.keys : [];
+    const wanted = this.watchesPeers ? this.#peers.size : 0;
+    return {
+      wanted,
+      programmed: wanted - new Set([...refused, ...unusable]).size,
+      refused: refused.length,
+      unusable: unusable.length,
+      objects: this.#programmer.size,
+      failing: this.#programmer.failing.size,
+    };
+  }
+
+  describe(key: string): PeerState {
+    return { objects: this.#programmer.describe(key), problems: this.#problems.of(key) };
   }
 
   async #changeAll(): Promise<void> {
@@ -148,9 +183,21 @@ export class DeclarativeDriver implements Driver {
       await this.#planAll(facts);
     }
     this.#announce(facts, events);
-    const { written, removed, failures } = await this.#programmer.reconcile();
+    const result = await this.#programmer.reconcile();
     this.#plannedFrom = text;
-    return { repaired: written + removed - failures.length, failing: failures.length > 0 };
+    const repaired = this.#tellRepaired(result, events);
+    return { repaired, failing: result.failures.length > 0 };
+  }
+
+  /** Counts and tells what a look set right; returns the number of objects. */
+  #tellRepaired(result: Reconciled, events: DriverEvents): number {
+    const { objects, owners } = findRepaired(result, (identity) => this.#programmer.ownerOf(identity));
+    if (this.#remade > 0) count(objects, "link", this.#remade);
+    this.#remade = 0;
+    for (const [kind, number] of Object.entries(objects)) count(this.#stats.repairs, kind, number);
+    const total = Object.values(objects).reduce((sum, number) => sum + number, 0);
+    if (total > 0) events.repaired?.({ objects, owners: owners.filter((owner) => owner !== OWN) });
+    return total;
   }
 
   async #planAll(facts: HostFacts): Promise<void> {
@@ -187,7 +234,10 @@ export class DeclarativeDriver implements Driver {
     const links = backend.links(bare);
     for (const link of links) {
       // Before it is tried: a device that was created but could not be brought up has to go, too.
-      if ((await kernel.link(link.name)) === undefined) this.#made.add(link.name);
+      if ((await kernel.link(link.name)) === undefined) {
+        this.#made.add(link.name);
+        if (this.#repair) this.#remade += 1;
+      }
       await ensureDevice(kernel, { ...link, mac: this.#macs.get(link.name) ?? link.mac }, log);
     }
     const devices = links.map((link) => link.name);
@@ -204,8 +254,8 @@ export class DeclarativeDriver implements Driver {
   #planOwn(facts: HostFacts): readonly KernelObject[] {
     if (!this.#lease) return [];
     const objects = this.#input.backend.own(this.#lease, facts);
-    this.#programmer.stageSysctls(objects.filter((object) => object.kind === "sysctl"));
-    return objects;
+    this.#programmer.stageSettings(objects.filter(isSetting));
+    return [...objects, ...(this.#input.extras?.(this.#lease.subnets) ?? [])];
   }
 
   #plan(peer: Peer, facts: HostFacts): readonly KernelObject[] {

@@ -77,6 +77,11 @@ export async function ensureDevice(kernel: Kernel, wanted: WantedLink, log: Log)
 /** Names of our vxlan devices of every VNI. */
 const OUR_DEVICE = /^flannel(-v6)?\.\d+$/;
 
+/** Whether a device is named like ours; its kind and what lies on it tell whether it is. */
+export function isOurDeviceName(name: string): boolean {
+  return OUR_DEVICE.test(name);
+}
+
 /**
  * Devices left by an earlier configuration (another VNI, another backend): named like ours, of kind vxlan, not
  * wanted now, and holding an address of one of our networks, so that another daemon's device is never meant.
@@ -87,7 +92,7 @@ export function findStaleDevices(
   devicesInOurNetworks: ReadonlySet<string>,
 ): readonly string[] {
   return links
-    .filter((link) => link.type === "vxlan" && OUR_DEVICE.test(link.name))
+    .filter((link) => link.type === "vxlan" && isOurDeviceName(link.name))
     .filter((link) => !wanted.has(link.name) && devicesInOurNetworks.has(link.name))
     .map((link) => link.name);
 }

@@ -1,5 +1,8 @@
 import type { OwnLease, PeerDelta } from "../../plugins/sdk/backend.ts";
 import type { LeaseData, Peer } from "../lease/lease.ts";
+import type { Pulse } from "../observe/loops.ts";
+import type { DataPathCounts, PeerState } from "./peer-state.ts";
+import type { Repaired } from "./repaired.ts";
 
 /** What the agent is told by a running driver. */
 export interface DriverEvents {
@@ -7,6 +10,10 @@ export interface DriverEvents {
   published(data: LeaseData): void;
   /** The MTU for pods changed: the subnet file has to be rewritten. */
   mtu(mtu: number): void;
+  /** Something in the kernel was missing or different and has been set right. */
+  repaired?(repaired: Repaired): void;
+  /** The driver's loop lives. */
+  readonly pulse?: Pulse;
 }
 
 /** Runs one backend, declarative or active, behind one face for the agent. */
@@ -25,4 +32,8 @@ export interface Driver {
   stop(): Promise<void>;
   /** Undoes `prepare` after a failed start, devices that existed before are left. */
   abandon(): Promise<void>;
+  /** How the data path stands; reads what is known, asks nobody. */
+  counts(): DataPathCounts;
+  /** What the peer of that key needs and how that stands. */
+  describe(key: string): PeerState;
 }

@@ -21,6 +21,16 @@ export class PeerProblems {
     this.#schedule();
   }
 
+  /** Peers with problems. */
+  get keys(): readonly string[] {
+    return [...this.#byPeer.keys()];
+  }
+
+  /** What is known of a peer, empty when it is fine. */
+  of(key: string): readonly string[] {
+    return this.#byPeer.get(key) ?? [];
+  }
+
   /** The peer is gone. */
   forget(key: string): void {
     if (this.#byPeer.delete(key)) this.#schedule();

@@ -1,13 +1,23 @@
 import type { Prefix } from "../net/prefix.ts";
-import { type ChangeFailure, type Kernel, type Notice, ROUTE_PROTOCOL } from "../netlink/kernel.ts";
-import type { KernelObject, SysctlObject } from "../netlink/objects.ts";
+import {
+  type BatchObject,
+  type ChangeFailure,
+  type Kernel,
+  type Notice,
+  ROUTE_PROTOCOL,
+} from "../netlink/kernel.ts";
+import type { KernelObject, SettingObject, SysctlObject } from "../netlink/objects.ts";
+import { count } from "../observe/counts.ts";
 import type { Health } from "../observe/health.ts";
 import { listForeignNexthops, type OwnedScope, readActual } from "./actual.ts";
 import { type Expectation, isDisturbance } from "./disturbance.ts";
 import { identityOf, nexthopIdentity } from "./identity.ts";
 import { orderChanges } from "./order.ts";
+import { describeObject, type NeededObject } from "./peer-state.ts";
 import { giveWay, realise } from "./realise.ts";
 import { type Reconciled, reconcile } from "./reconcile.ts";
+import { isSetting, Settings } from "./settings.ts";
+import type { DataplaneStats } from "./stats.ts";
 import { WantedState } from "./wanted.ts";
 
 export interface ProgrammerInput {
@@ -17,6 +27,7 @@ export interface ProgrammerInput {
   readonly networks: readonly Prefix[];
   readonly external: string;
   readonly usesRoutes: boolean;
+  readonly stats: DataplaneStats;
 }
 
 /** Objects that failed to be written, by identity, with the kernel's words. */
@@ -29,7 +40,7 @@ export class Programmer {
   readonly #input: ProgrammerInput;
   readonly #wanted = new WantedState();
   readonly #failing = new Map<string, string>();
-  #sysctls: readonly SysctlObject[] = [];
+  readonly #settings: Settings;
   #scope: OwnedScope;
   #expectation: Expectation;
   #clashes: ReadonlySet<string> = new Set();
@@ -38,6 +49,7 @@ export class Programmer {
 
   constructor(input: ProgrammerInput) {
     this.#input = input;
+    this.#settings = new Settings(input);
     this.#scope = { devices: [], networks: input.networks, learning: false };
     this.#expectation = this.#expect();
   }
@@ -55,17 +67,17 @@ export class Programmer {
 
   /** Stages what `owner` wants without touching the kernel; a later {@link reconcile} makes it real. */
   stage(owner: string, objects: readonly KernelObject[]): void {
-    this.#wanted.set(owner, this.#realise(objects));
+    this.#wanted.stage(owner, this.#realise(objects));
   }
 
-  /** States what has to be set by sysctl; written on each reconcile when it differs. */
-  stageSysctls(sysctls: readonly SysctlObject[]): void {
-    this.#sysctls = sysctls;
+  /** States which settings have to have a value; written on each reconcile when they differ. */
+  stageSettings(settings: readonly SettingObject[]): void {
+    this.#settings.stage(settings);
   }
 
   /** Forgets every owner that is not in `owners`. */
   stageOnly(owners: ReadonlySet<string>): void {
-    for (const owner of [...this.#wanted.owners()]) if (!owners.has(owner)) this.#wanted.delete(owner);
+    for (const owner of [...this.#wanted.owners()]) if (!owners.has(owner)) this.#wanted.stage(owner, []);
   }
 
   /** Changes some owners and writes only the difference, without reading the kernel. `undefined` forgets one. */
@@ -81,7 +93,7 @@ export class Programmer {
 
   /** Reads the kernel and repairs every difference. */
   async reconcile(): Promise<Reconciled> {
-    for (const sysctl of this.#sysctls) this.#input.writeSysctl(sysctl);
+    await this.#settings.apply();
     const { kernel } = this.#input;
     const actual = await readActual(kernel, this.#scope);
     this.#giveWay(actual.foreignNexthops);
@@ -100,6 +112,28 @@ export class Programmer {
   /** What the kernel refused last time; empty when all is as wanted. */
   get failing(): Failing {
     return this.#failing;
+  }
+
+  /** Whom an object belongs to, undefined when nobody wants it. */
+  ownerOf(identity: string): string | undefined {
+    return this.#wanted.ownerOf(identity);
+  }
+
+  /** Those whose objects the kernel refused. */
+  get failingOwners(): ReadonlySet<string> {
+    return new Set([...this.#failing.keys()].flatMap((identity) => this.#wanted.ownerOf(identity) ?? []));
+  }
+
+  /** What `owner` wants, and what the kernel says against it. */
+  describe(owner: string): readonly NeededObject[] {
+    return this.#wanted.objectsOf(owner).map((object) => {
+      const error = this.#failing.get(identityOf(object));
+      return {
+        command: describeObject(object),
+        ...("dev" in object && object.dev !== undefined ? { dev: object.dev } : {}),
+        ...(error === undefined ? {} : { error }),
+      };
+    });
   }
 
   /** Number of wanted objects. */
@@ -124,7 +158,7 @@ export class Programmer {
     this.#foreignNexthops = new Set(foreign);
     for (const id of foreign) {
       for (const owner of this.#wanted.ownersOf(nexthopIdentity(id))) {
-        this.#wanted.set(owner, giveWay(this.#wanted.objectsOf(owner), foreign));
+        this.#wanted.stage(owner, giveWay(this.#wanted.objectsOf(owner), foreign));
       }
     }
   }
@@ -144,11 +178,16 @@ export class Programmer {
       nexthopObjects: this.#input.kernel.nexthopObjects,
       foreignNexthops: this.#foreignNexthops ?? NONE,
     };
-    return objects.flatMap((object) => (object.kind === "sysctl" ? [] : realise(object, how)));
+    const realised: BatchObject[] = [];
+    for (const object of objects) if (!isSetting(object)) realised.push(...realise(object, how));
+    return realised;
   }
 
   #record(failures: readonly ChangeFailure[]): void {
-    for (const failure of failures) this.#failing.set(identityOf(failure.change.object), failure.text);
+    for (const { change, text } of failures) {
+      this.#failing.set(identityOf(change.object), text);
+      count(this.#input.stats.refusals, text.split(":", 1)[0] ?? text);
+    }
     this.#reportRefusals();
     this.#reportClashes();
   }

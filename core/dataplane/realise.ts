@@ -1,6 +1,6 @@
 import { parseIPv4At } from "../net/ipv4.ts";
 import type { BatchObject } from "../netlink/kernel.ts";
-import type { KernelObject, NexthopObject, RouteObject, SysctlObject } from "../netlink/objects.ts";
+import type { KernelObject, NexthopObject, RouteObject, SettingObject } from "../netlink/objects.ts";
 
 /** First metric of the range over which routes are spread where the kernel has no nexthop objects. */
 const SPREAD_FIRST_METRIC = 1000;
@@ -18,7 +18,7 @@ export interface Realisation {
  * ignores the gateway). Without nexthop objects such routes are spread over 256 metrics, which has the same effect.
  */
 export function realise(
-  object: Exclude<KernelObject, SysctlObject>,
+  object: Exclude<KernelObject, SettingObject>,
   how: Realisation,
 ): readonly BatchObject[] {
   if (object.kind !== "route" || object.via === undefined || object.dst.includes(":")) return [object];

@@ -1,4 +1,4 @@
-import type { BatchObject, ChangeFailure, Kernel } from "../netlink/kernel.ts";
+import type { BatchObject, ChangeFailure, Kernel, KernelChange } from "../netlink/kernel.ts";
 import { yieldToEventLoop } from "../retry/event-loop.ts";
 import type { ActualState } from "./actual.ts";
 import { equalObjects, identityOf } from "./identity.ts";
@@ -14,6 +14,8 @@ export interface Reconciled {
   readonly written: number;
   /** Objects removed because nobody wants them. */
   readonly removed: number;
+  /** All of them in the order they were tried; those that failed included. */
+  readonly changes: readonly KernelChange[];
   readonly failures: readonly ChangeFailure[];
 }
 
@@ -27,7 +29,7 @@ export async function diffStates(
   const { settled, surplus } = sortSurplus(wanted, actual.surplus);
   gone.push(...surplus);
   let seen = 0;
-  for (const [identity, object] of wanted.entries()) {
+  for (const [identity, { object }] of wanted.entries()) {
     const has = actual.objects.get(identity);
     if (!settled.has(identity) && (!has || !equalObjects(has, object))) put.push(object);
     if (++seen % SLICE === 0) await yieldToEventLoop();
@@ -61,5 +63,5 @@ export async function reconcile(
   const { put, gone } = await diffStates(wanted, actual);
   const changes = orderChanges(put, gone);
   const failures = changes.length > 0 ? await kernel.apply(changes) : [];
-  return { written: put.length, removed: gone.length, failures };
+  return { written: put.length, removed: gone.length, changes, failures };
 }

@@ -2,8 +2,10 @@ import type { Kernel, Notice } from "../netlink/kernel.ts";
 import { describeError, Fault } from "../observe/fault.ts";
 import type { Health } from "../observe/health.ts";
 import type { Log } from "../observe/log.ts";
+import type { Pulse } from "../observe/loops.ts";
 import { Backoff, sleep } from "../retry/backoff.ts";
 import { RepairPacer } from "./pacer.ts";
+import type { DataplaneStats } from "./stats.ts";
 
 /** Full comparison without any notice, in case one was never sent: once a minute, ms. */
 const SLOW_TIMER_MS = 60_000;
@@ -13,6 +15,8 @@ export interface RepairInput {
   readonly log: Log;
   readonly health: Health;
   readonly signal: AbortSignal;
+  readonly stats: DataplaneStats;
+  readonly pulse: Pulse;
   /** Whether a notice shows something other than what is wanted. */
   readonly isDisturbed: (notice: Notice) => boolean;
   /** Compares everything and repairs it; says how much it changed and whether something is still refused. */
@@ -61,6 +65,7 @@ export class RepairLoop {
         }
       } catch (error) {
         const lost = error instanceof Fault && error.code === "NETLINK_OVERRUN";
+        if (lost) this.#input.stats.overruns += 1;
         reason = lost ? "kernel notices were lost" : `kernel notices stopped: ${describeError(error)}`;
       }
       if (signal.aborted) return;
@@ -71,9 +76,10 @@ export class RepairLoop {
 
   /** Looks whenever it is due. */
   async #work(): Promise<void> {
-    const { signal } = this.#input;
+    const { signal, pulse } = this.#input;
     while (!signal.aborted) {
       const wait = this.#dueAt - performance.now();
+      pulse(SLOW_TIMER_MS);
       if (wait > 0) {
         await sleep(wait, AbortSignal.any([signal, this.#wake.signal]));
         if (this.#wake.signal.aborted) this.#wake = new AbortController();
@@ -98,6 +104,7 @@ export class RepairLoop {
       if (failing) this.retrySoon();
       else this.#retry.reset();
     } catch (error) {
+      this.#input.stats.failedLooks += 1;
       health.raise(brokenFinding(error));
       this.retrySoon();
     }

@@ -36,6 +36,11 @@ export class WantedState {
     return this.setAll([[owner, objects]]);
   }
 
+  /** As {@link set} for somebody who compares everything with the kernel next: the difference is not worked out. */
+  stage(owner: string, objects: readonly BatchObject[]): void {
+    this.#replace(owner, objects, undefined);
+  }
+
   /** Replaces everything several owners want; an identity may move between them without being removed. */
   setAll(changes: Iterable<readonly [owner: string, objects: readonly BatchObject[]]>): WantedChange {
     const before = new Map<string, BatchObject | undefined>();
@@ -94,53 +99,57 @@ export class WantedState {
     return this.#identitiesOf.keys();
   }
 
-  /** All wanted objects with their identities. */
-  *entries(): IterableIterator<readonly [string, BatchObject]> {
-    for (const [identity, claim] of this.#claims) yield [identity, claim.object];
+  /** All wanted objects by identity, each as the claim of its holder: the map's own iterator, as there are many. */
+  entries(): IterableIterator<readonly [string, { readonly object: BatchObject }]> {
+    return this.#claims.entries();
   }
 
   get size(): number {
     return this.#claims.size;
   }
 
-  /** Notes in `before` what an identity was before it was touched for the first time. */
+  /** Notes in `before`, if there is one, what an identity was before it was touched for the first time. */
   #replace(
     owner: string,
     objects: readonly BatchObject[],
-    before: Map<string, BatchObject | undefined>,
+    before: Map<string, BatchObject | undefined> | undefined,
   ): void {
     const touch = (identity: string) => {
-      if (!before.has(identity)) before.set(identity, this.get(identity));
+      if (before && !before.has(identity)) before.set(identity, this.get(identity));
     };
-    const identities = new Set<string>();
+    const known = this.#identitiesOf.get(owner);
+    const left = known && new Set(known);
+    const identities: string[] = [];
     for (const object of objects) {
       const identity = identityOf(object);
-      identities.add(identity);
       touch(identity);
-      this.#claim(identity, owner, object);
+      // Of two objects of one identity the second replaces the first.
+      if (this.#claim(identity, owner, object) || left?.delete(identity)) identities.push(identity);
     }
-    for (const identity of this.#identitiesOf.get(owner) ?? []) {
-      if (identities.has(identity)) continue;
+    for (const identity of left ?? []) {
       touch(identity);
       this.#withdraw(identity, owner);
     }
-    if (identities.size > 0) this.#identitiesOf.set(owner, [...identities]);
+    if (identities.length > 0) this.#identitiesOf.set(owner, identities);
     else this.#identitiesOf.delete(owner);
   }
 
-  #claim(identity: string, owner: string, object: BatchObject): void {
+  /** Whether this is the owner's first claim to the identity. */
+  #claim(identity: string, owner: string, object: BatchObject): boolean {
     const head = this.#claims.get(identity);
     if (!head) {
       this.#claims.set(identity, { owner, object, next: undefined });
-      return;
+      return true;
     }
     let claim = head;
     while (claim.owner !== owner && claim.next) claim = claim.next;
-    if (claim.owner === owner) claim.object = object;
-    else {
-      claim.next = { owner, object, next: undefined };
-      this.#shared.add(identity);
+    if (claim.owner === owner) {
+      claim.object = object;
+      return false;
     }
+    claim.next = { owner, object, next: undefined };
+    this.#shared.add(identity);
+    return true;
   }
 
   #withdraw(identity: string, owner: string): void {

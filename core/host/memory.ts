@@ -4,22 +4,38 @@ import { readFileSync } from "node:fs";
 /** madvise(2): the pages may be dropped and are read from the file again when needed. */
 const MADV_DONTNEED = 4;
 
+/** A range of addresses, `[start, end)`. */
+export interface AddressRange {
+  readonly start: number;
+  readonly end: number;
+}
+
 /**
- * Drops the clean, file-backed, executable pages that only start-up touched (about 20 MB of resident memory).
- * They are never dirty, so nothing is lost: what is needed again is faulted in from the page cache.
- * Without FFI nothing happens.
+ * The mappings in the text of /proc/PID/smaps that can be dropped without losing anything: backed by a file, not
+ * writable, and without a page of their own (relocations are written before a mapping is made read-only).
  */
-export function dropStartupText(): void {
+export function findDroppable(smaps: string): readonly AddressRange[] {
+  const ranges: AddressRange[] = [];
+  for (const mapping of smaps.split(/^(?=[0-9a-f]+-[0-9a-f]+ )/m)) {
+    const head = /^([0-9a-f]+)-([0-9a-f]+) r-[x-]p \S+ \S+ [1-9]\d*\s+\//.exec(mapping);
+    if (!head?.[1] || !head[2] || !/^Anonymous:\s+0 kB$/m.test(mapping)) continue;
+    ranges.push({ start: Number.parseInt(head[1], 16), end: Number.parseInt(head[2], 16) });
+  }
+  return ranges;
+}
+
+let droppable: readonly AddressRange[] | undefined;
+let madvise: ((start: number, length: number, advice: number) => number) | undefined;
+
+/**
+ * Drops the clean, file-backed pages of the program (about 25 MB of resident memory right after start). What is
+ * needed again is mapped in from the page cache. Cheap enough to repeat; without FFI nothing happens.
+ */
+export function dropCleanPages(): void {
   try {
-    const { symbols: libc } = dlopen("libc.so.6", {
-      madvise: { args: ["u64", "u64", "i32"], returns: "i32" },
-    });
-    for (const line of readFileSync("/proc/self/maps", "utf8").split("\n")) {
-      const range = /^([0-9a-f]+)-([0-9a-f]+) r-xp \S+ \S+ \d+\s+\//.exec(line);
-      if (!range?.[1] || !range[2]) continue;
-      const start = Number.parseInt(range[1], 16);
-      libc.madvise(start, Number.parseInt(range[2], 16) - start, MADV_DONTNEED);
-    }
+    madvise ??= dlopen("libc.so.6", { madvise: { args: ["u64", "u64", "i32"], returns: "i32" } }).symbols.madvise;
+    droppable ??= findDroppable(readFileSync("/proc/self/smaps", "utf8"));
+    for (const { start, end } of droppable) madvise(start, end - start, MADV_DONTNEED);
   } catch {
     // Only an optimisation.
   }

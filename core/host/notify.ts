@@ -1,4 +1,5 @@
 import { dlopen, ptr } from "bun:ffi";
+import { run } from "./exec.ts";
 
 /** socket(2), sendto(2): AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, MSG_NOSIGNAL (linux/socket.h). */
 const AF_UNIX = 1;
@@ -8,13 +9,15 @@ const MSG_NOSIGNAL = 0x4000;
 /**
  * Tells the service manager about a state change (sd_notify(3)), e.g. `READY=1` or `STOPPING=1`. `socketPath` is
  * NOTIFY_SOCKET: a path, or an abstract name with a leading `@`. Returns whether the datagram was sent; without a
- * socket or without FFI it is simply not sent.
+ * socket it is simply not sent. Without FFI (a unit with MemoryDenyWriteExecute) systemd-notify(1) is left to send it,
+ * in the name of its parent, which is this process: such a unit would else be killed as one that never gets ready.
  */
 export function notifyServiceManager(state: string, socketPath = process.env.NOTIFY_SOCKET): boolean {
   if (!socketPath) return false;
   try {
     return sendDatagram(socketPath, new TextEncoder().encode(state));
   } catch {
+    run("systemd-notify", [state], { env: { NOTIFY_SOCKET: socketPath } }).catch(() => undefined);
     return false;
   }
 }

@@ -16,6 +16,8 @@ export interface SubnetFileContent {
 export interface PreviousSubnetFile {
   readonly networks: Subnets;
   readonly subnets: Subnets;
+  /** MTU for containers, where the file has a usable one. */
+  readonly mtu?: number;
   /** Why parts were ignored, for the log. */
   readonly problems: readonly string[];
 }
@@ -51,7 +53,9 @@ export function parseSubnetFile(text: string): PreviousSubnetFile {
   }
   const problems: string[] = [];
   const read = (name: string, family: 4 | 6) => readPrefix(name, values.get(name), family, problems);
+  const mtu = Number(values.get("FLANNEL_MTU"));
   return {
+    ...(Number.isInteger(mtu) && mtu > 0 ? { mtu } : {}),
     networks: pair(read("FLANNEL_NETWORK", 4), read("FLANNEL_IPV6_NETWORK", 6)),
     subnets: pair(read("FLANNEL_SUBNET", 4), read("FLANNEL_IPV6_SUBNET", 6)),
     problems,

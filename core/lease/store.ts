@@ -1,4 +1,5 @@
 import type { Lease, LeaseAttrs, Subnets } from "./lease.ts";
+import type { StoreStats } from "./stats.ts";
 
 /** The network config as stored, before it is understood. */
 export interface ConfigDocument {
@@ -80,6 +81,9 @@ export interface LeaseStore {
   /** For logs: kind and address, no secrets. */
   readonly description: string;
 
+  /** What it did so far, where it counts that. */
+  readonly stats?: StoreStats;
+
   /** Waits, with back-off and a health finding, until the network config can be read; rejects only on abort. */
   readConfig(signal: AbortSignal): Promise<ConfigDocument>;
 
@@ -92,7 +96,10 @@ export interface LeaseStore {
    */
   acquire(request: LeaseRequest, signal: AbortSignal): Promise<HeldLease>;
 
-  /** Renews, watches and takes back the own lease until aborted. Reports each state change. Never rejects. */
+  /**
+   * Renews, watches and takes back the own lease until aborted. Reports the state with each look at it, changed or
+   * not, at least every two minutes: whoever hears nothing for longer knows that it hangs. Never rejects.
+   */
   keep(held: HeldLease, onState: (state: LeaseState) => void, signal: AbortSignal): Promise<void>;
 
   /** Rewrites the own attributes (compare-and-swap). Throws a Fault on conflict. */

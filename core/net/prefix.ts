@@ -1,4 +1,4 @@
-import { formatIPv4, parseIPv4 } from "./ipv4.ts";
+import { formatIPv4, parseIPv4, parseIPv4At } from "./ipv4.ts";
 import { formatIPv6, parseIPv6 } from "./ipv6.ts";
 
 /** An IPv4 prefix: `base` is an unsigned 32-bit number with the host bits zero. */
@@ -58,12 +58,10 @@ function splitCidr(text: string): Cidr | undefined {
   if (slash < 0) return undefined;
   const length = parseLength(text, slash + 1);
   if (length === undefined) return undefined;
-  const head = text.slice(0, slash);
-  if (!head.includes(":")) {
-    const address = parseIPv4(head);
-    return address === undefined || length > 32 ? undefined : { family: 4, address, length };
-  }
-  const address = parseIPv6(head);
+  // Nearly all are IPv4, and read in place.
+  const ipv4 = parseIPv4At(text, 0, slash);
+  if (ipv4 !== undefined) return length > 32 ? undefined : { family: 4, address: ipv4, length };
+  const address = parseIPv6(text.slice(0, slash));
   return address === undefined || length > 128 ? undefined : { family: 6, address, length };
 }
 

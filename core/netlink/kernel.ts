@@ -90,6 +90,11 @@ export interface Kernel {
   /** `ip link delete NAME`; already gone is success. */
   deleteLink(name: string): Promise<void>;
 
+  /** `ethtool -k DEV`: whether transmit checksum offload is on, undefined when the device cannot tell. */
+  txChecksum(dev: string): Promise<boolean | undefined>;
+  /** `ethtool -K DEV tx-checksum-ip-generic on|off` */
+  setTxChecksum(dev: string, on: boolean): Promise<void>;
+
   /**
    * Applies changes in the given order, in 32 KiB batches, yielding to the event loop at least every 1,000
    * changes. Returns what failed; the rest was done.

@@ -3,7 +3,8 @@ import { describeError, Fault } from "../observe/fault.ts";
 
 /**
  * All numbers are `i32` and pointers are passed as numbers taken once: the signature decides the price of a call
- * (2-3 ns so, 10-45 ns with 64-bit types or typed arrays). No length here comes near 2^31.
+ * (2-3 ns so, 10-45 ns with 64-bit types or typed arrays). No length here comes near 2^31. Only ioctl's request, an
+ * unsigned long that is rarely sent, has its true width.
  */
 const SIGNATURES = {
   socket: { args: ["i32", "i32", "i32"], returns: "i32" },
@@ -12,6 +13,7 @@ const SIGNATURES = {
   recv: { args: ["i32", "ptr", "i32", "i32"], returns: "i32" },
   setsockopt: { args: ["i32", "i32", "i32", "ptr", "i32"], returns: "i32" },
   getsockopt: { args: ["i32", "i32", "i32", "ptr", "ptr"], returns: "i32" },
+  ioctl: { args: ["i32", "u64", "ptr"], returns: "i32" },
   close: { args: ["i32"], returns: "i32" },
   __errno_location: { args: [], returns: "ptr" },
 } as const;
@@ -19,7 +21,7 @@ const SIGNATURES = {
 /** glibc's soname first (musl answers to it too where it is the system's libc), then musl's own names. */
 const CANDIDATES = ["libc.so.6", "libc.musl-x86_64.so.1", "libc.musl-aarch64.so.1"];
 
-/** The system calls of a netlink socket. Not to be shared between threads: `errno` is read at a cached place. */
+/** The system calls of a netlink socket, and the ioctl that any socket answers. Not to be shared between threads: `errno` is read at a cached place. */
 export interface Libc {
   socket(domain: number, type: number, protocol: number): number;
   bind(fd: number, address: Pointer, length: number): number;
@@ -27,6 +29,7 @@ export interface Libc {
   recv(fd: number, bytes: Pointer, length: number, flags: number): number;
   setsockopt(fd: number, level: number, name: number, value: Pointer, length: number): number;
   getsockopt(fd: number, level: number, name: number, value: Pointer, length: Pointer): number;
+  ioctl(fd: number, request: number, argument: Pointer): number;
   close(fd: number): number;
   /** errno of the call just made on this thread. */
   errno(): number;
@@ -66,6 +69,7 @@ function bindSymbols(name: string): Libc {
     recv: symbols.recv,
     setsockopt: symbols.setsockopt,
     getsockopt: symbols.getsockopt,
+    ioctl: symbols.ioctl,
     close: symbols.close,
     errno: () => read.i32(place, 0),
   };

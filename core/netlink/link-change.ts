@@ -8,7 +8,7 @@ import {
   refusalFault,
 } from "./faults.ts";
 import type { Kernel } from "./kernel.ts";
-import type { WantedLink } from "./objects.ts";
+import type { VxlanAttrs, WantedLink } from "./objects.ts";
 
 /** Why a device could not be created, in the operator's terms; looks around in the kernel for the holder of a VNI. */
 export async function creationFault(
@@ -25,12 +25,20 @@ export async function creationFault(
     );
   }
   if (await kernel.link(wanted.name)) return linkExistsFault(wanted.name);
-  // EEXIST without a device of that name: another vxlan device has the VNI on that port.
+  // EEXIST without a device of that name: another vxlan device of the same outer family has the VNI on that port.
   const { vni, port } = wanted.vxlan;
   const holder = (await kernel.links()).find(
-    ({ vxlan }) => vxlan?.vni === vni && (port === undefined || vxlan.port === port),
+    ({ vxlan }) =>
+      vxlan?.vni === vni &&
+      (port === undefined || vxlan.port === port) &&
+      isOverIPv6(vxlan) === isOverIPv6(wanted.vxlan),
   );
   return linkConflictFault(wanted.name, refusal.text || `VNI ${vni}`, holder?.name);
+}
+
+/** VXLAN_F_IPV6 is set by an IPv6 address of either end, else the outer family is IPv4 (vxlan_config_validate()). */
+function isOverIPv6({ local, group }: VxlanAttrs): boolean {
+  return [local, group].some((address) => address?.includes(":"));
 }
 
 /** `mtu 1400 address 02:… up`, for messages. */

@@ -54,8 +54,22 @@ export interface SysctlObject {
   readonly value: string;
 }
 
-/** What a backend may want per lease (its own or a peer's). */
-export type KernelObject = AddressObject | RouteObject | NeighbourObject | FdbObject | SysctlObject;
+/**
+ * `ethtool -K DEV tx-checksum-ip-generic on|off`: off, the kernel computes the checksums of what pods send before it
+ * is encapsulated, instead of leaving that to the hardware or to a later stage.
+ */
+export interface OffloadObject {
+  readonly kind: "offload";
+  readonly dev: string;
+  readonly feature: "tx-checksum-ip-generic";
+  readonly on: boolean;
+}
+
+/** What is set to a value, rather than written to or removed from a table of the kernel. */
+export type SettingObject = SysctlObject | OffloadObject;
+
+/** What a backend may want per lease (its own or a peer's); settings only with the own one. */
+export type KernelObject = AddressObject | RouteObject | NeighbourObject | FdbObject | SettingObject;
 
 /** `ip nexthop replace id ID via VIA dev DEV [onlink]`; made by core for IPv4 routes, never by a backend. */
 export interface NexthopObject {

@@ -16,6 +16,7 @@ export async function openKernel(log: Log, run?: Run): Promise<Kernel> {
   } catch (error) {
     if (!(error instanceof Fault) || error.code !== "FFI_UNAVAILABLE" || !run) throw error;
     log.warn("programming the kernel through `ip` and `bridge`, which is slower and notices changes late", {
+      code: error.code,
       reason: error.message,
       fix: error.hint,
     });

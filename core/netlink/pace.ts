@@ -1,19 +1,4 @@
-/** Gives out one thing that only one may use at a time, first come first served. */
-export class Turns {
-  #last: Promise<unknown> = Promise.resolve();
-
-  /** Runs `work` after all work handed in before has ended, however it ended. */
-  take<T>(work: () => Promise<T>): Promise<T> {
-    const mine = this.#last.then(work, work);
-    this.#last = mine.catch(() => {});
-    return mine;
-  }
-}
-
-/** Lets timers and sockets of the event loop have their turn. */
-export function yieldToEventLoop(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
-}
+import { yieldToEventLoop } from "../retry/event-loop.ts";
 
 /** Longest time to hold the event loop; leaves room below the 20 ms that other loops may be kept waiting. */
 const HOLD_MS = 8;

@@ -1,3 +1,4 @@
+import { Turns } from "../retry/turns.ts";
 import { readAddressAssignType } from "./assign-type.ts";
 import { BATCH_BYTES, Batch } from "./batch.ts";
 import { CachedDeviceNames } from "./devices.ts";
@@ -34,7 +35,7 @@ import type {
   WantedLink,
 } from "./objects.ts";
 import { isUnreachable } from "./outcome.ts";
-import { Turns } from "./pace.ts";
+import { readTxChecksum, writeTxChecksum } from "./tx-checksum.ts";
 import type { MessageCursor } from "./wire/reader.ts";
 
 /** Receive buffers in bytes: room for a batch whose every message is refused, and for a burst of notices. */
@@ -168,6 +169,14 @@ export class RtnetlinkKernel implements Kernel {
     if (index === undefined) return;
     const { refusal } = this.#query.request((b, s) => encodeLinkDelete(b, s, index));
     if (refusal && refusal.errno !== ENODEV) throw refusalFault(`delete the device "${name}"`, refusal);
+  }
+
+  async txChecksum(dev: string): Promise<boolean | undefined> {
+    return readTxChecksum(this.#query.socket.fd, dev);
+  }
+
+  async setTxChecksum(dev: string, on: boolean): Promise<void> {
+    writeTxChecksum(this.#query.socket.fd, dev, on);
   }
 
   apply(changes: readonly KernelChange[]): Promise<ChangeFailure[]> {

@@ -1,4 +1,5 @@
 import pino from "pino";
+import { escapeControls } from "./printable.ts";
 
 /** Extra values of a log line. Keys holding secrets must not be passed; known secret names are redacted anyway. */
 export type Fields = Readonly<Record<string, unknown>>;
@@ -77,14 +78,6 @@ export function renderForTerminal(line: string): string {
   const text = `${clock} ${String(level).toUpperCase().padEnd(5)} ${String(msg ?? "")}${fields.join("")}`;
   return `${escapeControls(text)}\n`;
 }
-
-/** Messages quote what other nodes wrote into the store: a terminal must not obey it, nor a line become two. */
-function escapeControls(text: string): string {
-  return text.replace(CONTROLS, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
-}
-
-/** C0, DEL and C1 control characters (ECMA-48), and Unicode's line separators and direction marks. */
-const CONTROLS = /[\p{Cc}\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
 
 function renderValue(value: unknown): string {
   if (typeof value === "string") return /[\s"=]/.test(value) || value === "" ? JSON.stringify(value) : value;

@@ -16,7 +16,12 @@ export interface Attempt extends Ran {
  * Runs a tool in the C locale, with a time-out. A failure in the tool's own words is a result; not installed and
  * timed out are thrown on.
  */
-export async function attempt(run: Run, file: string, args: readonly string[], input?: string): Promise<Attempt> {
+export async function attempt(
+  run: Run,
+  file: string,
+  args: readonly string[],
+  input?: string,
+): Promise<Attempt> {
   const options = { timeout: TIMEOUT_MS, env: { LC_ALL: "C" }, ...(input === undefined ? {} : { input }) };
   try {
     return { ...(await run(file, args, options)), failed: false };

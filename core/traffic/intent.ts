@@ -31,6 +31,9 @@ export interface FamilyIntent {
 /** Families by number, as addresses and netlink tell them apart. */
 export type Family = 4 | 6;
 
+/** All there are. */
+export const ALL_FAMILIES: readonly Family[] = [4, 6];
+
 /** The families an intent turns on, with what is wanted for each. */
 export function familiesOf(intent: TrafficIntent): readonly (readonly [Family, FamilyIntent])[] {
   const families: [Family, FamilyIntent][] = [];

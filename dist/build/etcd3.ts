@@ -1,21 +1,16 @@
-import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import type { BunPlugin } from "bun";
 import protobuf from "protobufjs";
-import { BuildError } from "./error.ts";
+import { SERVICE_OF, STREAM_SERVICE_OF } from "../../core/lease/etcd/rpc.ts";
+import { applyPatches, type Patch } from "./patch.ts";
 
-/** One source file of a dependency that does not work (or costs too much) as it is, and what becomes of its text. */
-interface Patch {
-  readonly filter: RegExp;
-  readonly edits: readonly Edit[];
-}
+/** Where etcd3's own files lie, as in the bundler's inputs. */
+export const ETCD3_FOLDER = "/etcd3/lib/";
 
-interface Edit {
-  readonly find: string;
-  replace(file: string): string;
-}
-
-const PATCHES: readonly Patch[] = [
+/**
+ * Makes etcd3 work inside the executable, and start quickly: embeds its protocol description and lets TLS to an IP
+ * address verify. For {@link patchPlugin}; runs from source take {@link patchSource} (test/lab/etcd3-preload.ts).
+ */
+export const ETCD3_PATCHES: readonly Patch[] = [
   {
     // etcd3 reads rpc.proto from its package folder when it is imported: there is no such folder in the executable.
     filter: /\/etcd3\/lib\/connection-pool\.js$/,
@@ -24,6 +19,31 @@ const PATCHES: readonly Patch[] = [
         // biome-ignore lint/suspicious/noTemplateCurlyInString: this is the text of the dependency
         find: "(0, proto_loader_1.loadSync)(`${__dirname}/../proto/rpc.proto`, ",
         replace: (file) => `(0, proto_loader_1.fromJSON)(${readProto(join(dirname(file), "../proto"))}, `,
+      },
+    ],
+  },
+  {
+    // Numbers of 64 bits become text (as etcd3 asks for) in a loop of emulated divisions: a good part of the time that
+    // a list of leases takes, which has four of them per key.
+    filter: /\/long\/umd\/index\.js$/,
+    edits: [
+      {
+        find: 'if (this.isZero()) return "0";',
+        replace: () => `var top = this.unsigned ? this.high >>> 0 : this.high;
+      var plain = top * 4294967296 + (this.low >>> 0);
+      if (Number.isSafeInteger(plain)) return plain.toString(radix);
+      return ((BigInt(top) << 32n) + BigInt(this.low >>> 0)).toString(radix);`,
+      },
+    ],
+  },
+  {
+    // Nearly all of them are small, and need no object to begin with.
+    filter: /\/protobufjs\/src\/util\/longbits\.js$/,
+    edits: [
+      {
+        find: "LongBits.prototype.toLong = function toLong(unsigned) {",
+        replace: () => `LongBits.prototype.toLong = function toLong(unsigned) {
+    if (this.hi >>> 0 < 2 ** 21) return (this.hi >>> 0) * 4294967296 + (this.lo >>> 0);`,
       },
     ],
   },
@@ -45,6 +65,20 @@ const PATCHES: readonly Patch[] = [
     ],
   },
   {
+    // Local time, which a later moment does not need, makes the runtime load its time zones: 17 ms of every start.
+    filter: /\/@grpc\/grpc-js\/build\/src\/backoff-timeout\.js$/,
+    edits: [
+      {
+        find: "this.endTime.setMilliseconds(this.endTime.getMilliseconds() + delay);",
+        replace: () => "this.endTime.setTime(this.endTime.getTime() + delay);",
+      },
+      {
+        find: "newEndTime.setMilliseconds(newEndTime.getMilliseconds() + this.nextDelay);",
+        replace: () => "newEndTime.setTime(newEndTime.getTime() + this.nextDelay);",
+      },
+    ],
+  },
+  {
     // grpc-js asks for an IP address as TLS server name, which RFC 6066 §3 forbids and Bun refuses. Without server
     // name the peer is verified against its IP subject alternative name.
     filter: /\/@grpc\/grpc-js\/build\/src\/channel-credentials\.js$/,
@@ -63,53 +97,61 @@ const PATCHES: readonly Patch[] = [
 ];
 
 /**
- * Makes etcd3 work inside the executable: embeds its protocol description and lets TLS to an IP address verify.
- * For `Bun.build`; runs from source take {@link patchSource} (test/lab/etcd3-preload.ts).
- * @throws BuildError (at build) when a dependency no longer has the text that is replaced.
- */
-export function etcd3Plugin(): BunPlugin {
-  return {
-    name: "etcd3",
-    setup(build) {
-      for (const { filter } of PATCHES) {
-        build.onLoad({ filter }, ({ path }) => ({ contents: patchSource(path), loader: "js" }));
-      }
-    },
-  };
-}
-
-/**
- * The repaired text of one source file of etcd3 or grpc-js; unchanged where nothing is to be repaired.
+ * The repaired text of one source file of etcd3 or what it needs; unchanged where nothing is to be repaired.
  * @throws BuildError when the file no longer has the text that is replaced.
  */
 export function patchSource(path: string): string {
-  const source = readFileSync(path, "utf8");
-  let text = source;
-  for (const { find, replace } of PATCHES.find(({ filter }) => filter.test(path))?.edits ?? []) {
-    if (!text.includes(find)) {
-      throw new BuildError(`${path}: expected the text ${JSON.stringify(find)}; check dist/build/etcd3.ts`);
-    }
-    text = text.replace(find, () => replace(path));
-  }
-  return text;
+  return applyPatches(path, ETCD3_PATCHES);
 }
+
+/** Service of every call in use, by the call's name in lower camel case. */
+const CALLS: ReadonlyMap<string, string> = new Map(Object.entries({ ...SERVICE_OF, ...STREAM_SERVICE_OF }));
 
 /**
- * Makes sure that a bundle which holds etcd3 holds the files that were to be patched: a renamed one would slip by.
- * @throws BuildError naming the file.
+ * rpc.proto and what it imports, as the JSON that `fromJSON` of @grpc/proto-loader reads: the calls in use and the
+ * messages they need. Every other message (two thirds) would be resolved at each start for nothing.
  */
-export function checkEtcd3Patched(inputs: readonly string[]): void {
-  if (!inputs.some((input) => input.includes("/etcd3/lib/"))) return;
-  for (const { filter } of PATCHES) {
-    if (inputs.some((input) => filter.test(input))) continue;
-    throw new BuildError(`etcd3 is bundled without a file that matches ${filter}; check dist/build/etcd3.ts`);
-  }
-}
-
-/** rpc.proto and what it imports, as the JSON that `fromJSON` of @grpc/proto-loader reads. */
 function readProto(folder: string): string {
   const root = new protobuf.Root();
   root.resolvePath = (_origin, target) => (target.startsWith("/") ? target : join(folder, target));
-  root.loadSync("rpc.proto", { keepCase: true });
+  root.loadSync("rpc.proto", { keepCase: true }).resolveAll();
+  const etcdserverpb = root.lookup("etcdserverpb") as protobuf.Namespace;
+  const needed = new Set<protobuf.ReflectionObject>();
+  for (const service of etcdserverpb.nestedArray.filter((each) => each instanceof protobuf.Service)) {
+    for (const method of service.methodsArray) {
+      if (CALLS.get(lowerFirst(method.name)) !== service.name) {
+        service.remove(method);
+        continue;
+      }
+      for (const type of [method.resolvedRequestType, method.resolvedResponseType])
+        if (type) need(type, needed);
+    }
+    if (service.methodsArray.length === 0) etcdserverpb.remove(service);
+  }
+  prune(root, needed);
   return JSON.stringify(root.toJSON());
+}
+
+/** Adds a type, the one it is declared in, and the types of its fields. */
+function need(type: protobuf.Type | protobuf.Enum, needed: Set<protobuf.ReflectionObject>): void {
+  if (needed.has(type)) return;
+  needed.add(type);
+  if (type.parent instanceof protobuf.Type) need(type.parent, needed);
+  if (!(type instanceof protobuf.Type)) return;
+  for (const { resolvedType } of type.fieldsArray) if (resolvedType) need(resolvedType, needed);
+}
+
+/** Removes all types that are not needed, and packages that are empty then. */
+function prune(namespace: protobuf.NamespaceBase, needed: ReadonlySet<protobuf.ReflectionObject>): void {
+  for (const child of [...namespace.nestedArray]) {
+    if (child instanceof protobuf.Service) continue;
+    const isType = child instanceof protobuf.Type;
+    if (isType || child instanceof protobuf.Namespace) prune(child, needed);
+    const isPackage = !isType && child instanceof protobuf.Namespace;
+    if (isPackage ? child.nestedArray.length === 0 : !needed.has(child)) namespace.remove(child);
+  }
+}
+
+function lowerFirst(name: string): string {
+  return name.slice(0, 1).toLowerCase() + name.slice(1);
 }

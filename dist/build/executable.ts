@@ -1,7 +1,9 @@
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { BuildError } from "./error.ts";
-import { checkEtcd3Patched, etcd3Plugin } from "./etcd3.ts";
+import { ETCD3_FOLDER, ETCD3_PATCHES } from "./etcd3.ts";
+import { checkPatched, patchPlugin } from "./patch.ts";
+import { PINO_FOLDER, PINO_PATCHES } from "./pino.ts";
 import { findRuntime } from "./runtime.ts";
 import type { Target } from "./target.ts";
 import type { BuildIdentity } from "./version.ts";
@@ -63,7 +65,7 @@ export async function buildExecutable(
         __dirname: JSON.stringify("/$bunfs/root"),
         __filename: JSON.stringify("/$bunfs/root/flanneld"),
       },
-      plugins: [etcd3Plugin()],
+      plugins: [patchPlugin("etcd3", ETCD3_PATCHES), patchPlugin("pino", PINO_PATCHES)],
       compile: {
         outfile: built,
         target: target.bun,
@@ -79,7 +81,8 @@ export async function buildExecutable(
     });
     if (!result.success) throw new BuildError(result.logs.map(renderLog).join("\n"));
     const inputs = Object.keys(result.metafile?.inputs ?? {});
-    checkEtcd3Patched(inputs);
+    checkPatched(inputs, ETCD3_FOLDER, ETCD3_PATCHES);
+    checkPatched(inputs, PINO_FOLDER, PINO_PATCHES);
     renameSync(built, outfile);
     return bundledPackages(inputs);
   } finally {

@@ -62,7 +62,7 @@ export interface DeclarativeBackend {
   publish(facts: HostFacts): LeaseData;
   /** MTU for pods, written to the subnet file. */
   mtu(facts: HostFacts): number;
-  /** Objects that follow from the own lease (addresses, sysctls). */
+  /** Objects that follow from the own lease (addresses, sysctls, offloads). */
   own(lease: OwnLease, facts: HostFacts): readonly KernelObject[];
   /** Objects that reach one peer. Order in the kernel is core's business. */
   peer(peer: Peer, facts: HostFacts): PeerPlan;

@@ -10,6 +10,7 @@ export type {
   KernelObject,
   LinkState,
   NeighbourObject,
+  OffloadObject,
   RouteObject,
   SysctlObject,
   VxlanAttrs,

@@ -10,11 +10,11 @@ import { readFileSync, statSync } from "node:fs";
 import { ownLease, storedLeases } from "../e2e/leases.ts";
 import { Cluster, networkConfig } from "../lab/cluster.ts";
 import type { Daemon } from "../lab/daemon.ts";
+import { KernelMonitor } from "../lab/kernel-monitor.ts";
 import { expectInSync } from "../lab/oracle.ts";
 import { PingFlow } from "../lab/ping-flow.ts";
 import type { Pod } from "../lab/pod.ts";
 import { until } from "../lab/until.ts";
-import { KernelMonitor } from "./kernel-monitor.ts";
 
 const TIMEOUT = 60_000;
 /** The shortest there is. */
@@ -86,12 +86,10 @@ test(
     expect(await flow.stop()).toMatchObject({ lost: 0 });
     expect(await monitor.stop()).toEqual([]);
     expect(await third.stop()).toEqual([]);
+    // The trouble of each loop is told when it begins, not with every try.
     for (const daemon of daemons) {
-      const problems = daemon.lines.filter(({ level, code }) => level === "error" && code !== undefined);
-      expect(new Set(problems.map(({ code }) => code)).size).toBe(
-        problems.length > 0 ? new Set(problems.map(({ code }) => code)).size : 0,
-      );
-      expect(problems.length).toBeLessThanOrEqual(4);
+      const told = daemon.lines.filter(({ level }) => level === "error" || level === "warn");
+      expect({ told, few: told.length <= 6 }).toMatchObject({ few: true });
     }
   },
   TIMEOUT,

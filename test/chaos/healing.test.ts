@@ -12,11 +12,11 @@ import { ownLease } from "../e2e/leases.ts";
 import { Cluster, networkConfig } from "../lab/cluster.ts";
 import type { Daemon } from "../lab/daemon.ts";
 import type { Host } from "../lab/host.ts";
+import { KernelMonitor } from "../lab/kernel-monitor.ts";
 import { expectInSync } from "../lab/oracle.ts";
 import { type FlowReport, PingFlow } from "../lab/ping-flow.ts";
 import type { Pod } from "../lab/pod.ts";
 import type { Family } from "../lab/segment.ts";
-import { KernelMonitor } from "./kernel-monitor.ts";
 
 const TIMEOUT = 60_000;
 /** The bound, ms. */

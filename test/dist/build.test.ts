@@ -3,9 +3,11 @@ import { expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import { cpSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
+import { SERVICE_OF, STREAM_SERVICE_OF } from "../../core/lease/etcd/rpc.ts";
 import { writeChecksums } from "../../dist/build/checksums.ts";
 import { BuildError } from "../../dist/build/error.ts";
-import { checkEtcd3Patched } from "../../dist/build/etcd3.ts";
+import { ETCD3_FOLDER, ETCD3_PATCHES, patchSource } from "../../dist/build/etcd3.ts";
+import { checkPatched } from "../../dist/build/patch.ts";
 import { renderSbom } from "../../dist/build/sbom.ts";
 import { findTarget, TARGETS } from "../../dist/build/target.ts";
 import { identifyBuild } from "../../dist/build/version.ts";
@@ -55,8 +57,53 @@ test("etcd3 works without its package folder, and is in the bill of materials", 
 }, 60_000);
 
 test("a build that lost a file to be patched fails", () => {
-  expect(() => checkEtcd3Patched(["node_modules/etcd3/lib/index.js"])).toThrow(BuildError);
-  expect(() => checkEtcd3Patched(["core/main.ts"])).not.toThrow();
+  const check = (file: string) => checkPatched([file], ETCD3_FOLDER, ETCD3_PATCHES);
+  expect(() => check("node_modules/etcd3/lib/index.js")).toThrow(BuildError);
+  expect(() => check("core/main.ts")).not.toThrow();
+});
+
+test("the embedded protocol holds every call that is made, and none besides", () => {
+  const source = patchSource(join(repository, "node_modules/etcd3/lib/connection-pool.js"));
+  const { nested } = JSON.parse(/fromJSON\)\((\{.*\}), \{/.exec(source)?.[1] ?? "{}");
+  const calls = Object.entries<{ methods?: object }>(nested.etcdserverpb.nested).flatMap(
+    ([service, { methods }]) => Object.keys(methods ?? {}).map((name) => [lowerFirst(name), service]),
+  );
+  expect(Object.fromEntries(calls)).toEqual({ ...SERVICE_OF, ...STREAM_SERVICE_OF });
+  expect(nested.etcdserverpb.nested).not.toHaveProperty("MemberAddRequest");
+  expect(nested.mvccpb.nested).toHaveProperty("KeyValue");
+});
+
+function lowerFirst(name: string): string {
+  return name.slice(0, 1).toLowerCase() + name.slice(1);
+}
+
+test("64-bit numbers become text as they always did", () => {
+  const path = join(repository, "node_modules/long/umd/index.js");
+  const load = (source: string) => {
+    const module = {
+      exports: {} as { fromString(text: string, unsigned?: boolean): { toString(radix?: number): string } },
+    };
+    new Function("module", "exports", source)(module, module.exports);
+    return module.exports;
+  };
+  const [patched, original] = [load(patchSource(path)), load(readFileSync(path, "utf8"))];
+  const signed = [
+    "0",
+    "1",
+    "-1",
+    "4294967295",
+    "4294967296",
+    "-4294967297",
+    "9007199254740991",
+    "9007199254740993",
+  ];
+  for (const text of [...signed, "7587889221083434506", "9223372036854775807", "-9223372036854775808"]) {
+    expect(patched.fromString(text).toString()).toBe(text);
+    expect(patched.fromString(text).toString(16)).toBe(original.fromString(text).toString(16));
+  }
+  for (const text of ["18446744073709551615", "9223372036854775808", "4294967295"]) {
+    expect(patched.fromString(text, true).toString()).toBe(text);
+  }
 });
 
 test("a build without its main file names it", async () => {

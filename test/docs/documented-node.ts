@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { Cluster, type NetworkConfig, networkConfig } from "../lab/cluster.ts";
 import { executable } from "../lab/daemon.ts";
 import type { Host } from "../lab/host.ts";
+import { POD_BRIDGE } from "../lab/pod.ts";
 import type { Family } from "../lab/segment.ts";
 
 /** How a node is laid out before the first command of a document runs on it. */
@@ -13,21 +14,24 @@ export interface Layout {
   readonly config?: NetworkConfig;
   /** Whether flanneld runs here and on the other host. */
   readonly started: boolean;
+  /** Whether there is the other host although nothing is started. */
+  readonly pair?: true;
 }
 
-const layout = (family: Family, backend: NetworkConfig[string]): Layout => ({
-  family,
-  config: networkConfig(family, backend as { Type: string }),
-  started: true,
-});
+const BARE: Layout = { family: "v4", started: false };
 
-/** Layouts by the word that documents name them with. Any other word is a node of its own where nothing was done. */
+function layout(family: Family, type: string): Layout {
+  return { family, config: networkConfig(family, { Type: type }), started: true };
+}
+
+/** Layouts by the word that documents name them with; under any other word nothing was done yet. */
 const LAYOUTS: Readonly<Record<string, Layout>> = {
-  vxlan: layout("v4", { Type: "vxlan" }),
-  dual: layout("dual", { Type: "vxlan" }),
-  "host-gw": layout("v4", { Type: "host-gw" }),
-  alloc: layout("v4", { Type: "alloc" }),
-  stopped: { ...layout("v4", { Type: "vxlan" }), started: false },
+  vxlan: layout("v4", "vxlan"),
+  dual: layout("dual", "vxlan"),
+  "host-gw": layout("v4", "host-gw"),
+  alloc: layout("v4", "alloc"),
+  pair: { ...BARE, pair: true },
+  stopped: { ...layout("v4", "vxlan"), started: false },
 };
 
 /** What stands in for systemd: `start`, `stop` and `restart` of the one unit that documents know. */
@@ -42,6 +46,9 @@ stop() {
 }
 start() {
   : >"$DOC_NODE/log"
+  set -a
+  [ ! -e /etc/default/flanneld ] || . /etc/default/flanneld
+  set +a
   flanneld --etcd-endpoints="$ETCDCTL_ENDPOINTS" >"$DOC_NODE/log" 2>&1 </dev/null &
   echo $! >"$DOC_NODE/pid"
   for _ in $(seq 300); do
@@ -63,10 +70,25 @@ esac
 /** Shows the daemon's log. */
 const JOURNALCTL = '#!/bin/sh\ncat "$DOC_NODE/log"\n';
 
+/** What stands in for Docker: the bridge it makes, under the name that the lab's pods look for. */
+const DOCKERD = `#!/bin/sh
+set -eu
+for argument; do
+  case $argument in
+    --bip=*) bip=${"$"}{argument#*=} ;;
+    --mtu=*) mtu=${"$"}{argument#*=} ;;
+    *) exit 2 ;;
+  esac
+done
+ip link add ${POD_BRIDGE} type bridge
+ip link set ${POD_BRIDGE} mtu "$mtu" up
+ip address add "$bip" dev ${POD_BRIDGE}
+`;
+
 /**
  * A node on which the commands of a document run as root, with the addresses of the documents: it is 192.0.2.1, a
- * second one 192.0.2.2, and etcd listens on 192.0.2.100 (which etcdctl is told by its environment). \`/run/flannel\`
- * is its own; \`systemctl start flanneld\` works.
+ * second one 192.0.2.2, and etcd listens on 192.0.2.100 (which etcdctl is told by its environment). `/run/flannel`
+ * and `/etc/default` are its own; `systemctl start flanneld` works.
  *
  *   h1 (commands) ── switch + etcd ── h2
  */
@@ -79,10 +101,12 @@ export class DocumentedNode implements AsyncDisposable {
     this.#home = home;
   }
 
-  static async create(word = ""): Promise<DocumentedNode> {
-    const { family, config, started } = LAYOUTS[word] ?? { family: "v4", started: false };
+  /** A node laid out as the word says: `vxlan`, or `vxlan:removal` for another one of that kind. */
+  static async create(word: string): Promise<DocumentedNode> {
+    const { family, config, started, pair } = LAYOUTS[word.split(":")[0] ?? ""] ?? BARE;
     await using stack = new AsyncDisposableStack();
-    const cluster = stack.use(await Cluster.create({ family, config: config ?? null }));
+    const hosts = started || pair ? 2 : 1;
+    const cluster = stack.use(await Cluster.create({ hosts, family, config: config ?? null }));
     const node = new DocumentedNode(cluster, mkdtempSync(join(tmpdir(), "flannel-docs-")));
     stack.defer(() => rmSync(node.#home, { recursive: true, force: true }));
     node.#furnish();
@@ -101,16 +125,18 @@ export class DocumentedNode implements AsyncDisposable {
   }
 
   /** Runs shell text; both output streams are read as one, in the order they were written. */
-  async run(text: string): Promise<{ printed: string; code: number }> {
+  async run(text: string, on: Host = this.host): Promise<{ printed: string; code: number }> {
     const script = [
       // The namespace command gives every run its own mounts: nothing of this is seen outside.
       "mount -t tmpfs none /run && mkdir /run/flannel",
-      `mount --bind ${this.host.directory} /run/flannel`,
+      `mount --bind ${on.directory} /run/flannel`,
+      `mount --bind ${this.#home}/default /etc/default`,
       `cd ${this.#home}`,
-      'exec sh -ec "$1" 2>&1',
+      // A command that never ends must not outlive the test.
+      'exec timeout -k 5 60 sh -ec "$1" 2>&1',
     ].join("\n");
     const command = ["env", ...this.#environment(), "sh", "-ec", script, "sh", text];
-    const { stdout, stderr, exitCode } = await this.host.namespace.run(command);
+    const { stdout, stderr, exitCode } = await on.namespace.run(command);
     return { printed: stdout + stderr, code: exitCode };
   }
 
@@ -126,8 +152,13 @@ export class DocumentedNode implements AsyncDisposable {
   #furnish(): void {
     const bin = join(this.#home, "bin");
     mkdirSync(bin, { recursive: true });
+    mkdirSync(join(this.#home, "default"));
     symlinkSync(executable(), join(bin, "flanneld"));
-    for (const [name, text] of Object.entries({ systemctl: SYSTEMCTL, journalctl: JOURNALCTL })) {
+    for (const [name, text] of Object.entries({
+      systemctl: SYSTEMCTL,
+      journalctl: JOURNALCTL,
+      dockerd: DOCKERD,
+    })) {
       writeFileSync(join(bin, name), text);
       chmodSync(join(bin, name), 0o755);
     }

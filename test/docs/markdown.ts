@@ -4,18 +4,13 @@ import { join, resolve } from "node:path";
 export const repository = resolve(import.meta.dir, "../..");
 
 /** The documents for people, relative to the repository's root. */
-export const DOCUMENTS = [
+export const DOCUMENTS: readonly string[] = [
   "README.md",
   "CHANGELOG.md",
-  "docs/configuration.md",
-  "docs/backends.md",
-  "docs/plugins.md",
-  "docs/operation.md",
-  "backends/alloc/README.md",
-  "backends/host-gw/README.md",
-  "backends/vxlan/README.md",
-  "plugins/template/README.md",
-] as const;
+  ...["docs/*.md", "backends/*/*.md", "plugins/*/*.md"].flatMap((pattern) => [
+    ...new Bun.Glob(pattern).scanSync({ cwd: repository }),
+  ]),
+].sort();
 
 /** A fenced block: ```` ```console run dual ```` has the language `console` and the words `run`, `dual`. */
 export interface Block {

@@ -27,7 +27,9 @@ export function readTranscript(text: string): readonly Step[] {
 export function matches(shown: string, printed: string): boolean {
   const pattern = tidy(shown)
     .split("\n")
-    .map((line) => (line.trim() === "…" ? "(?:.*\n)*?" : `${line.split("…").map(RegExp.escape).join(".*")}\n`))
+    .map((line) =>
+      line.trim() === "…" ? "(?:.*\n)*?" : `${line.split("…").map(RegExp.escape).join(".*")}\n`,
+    )
     .join("");
   return new RegExp(`^${pattern}$`).test(`${tidy(printed)}\n`);
 }

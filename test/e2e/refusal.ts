@@ -16,6 +16,9 @@ export interface Refusal {
   readonly output: string;
 }
 
+/** Stands for every secret that is given to a daemon: it must not show up in anything that is written. */
+export const SECRET = "s3cr3t-Hunter2";
+
 /** Text that nothing written for an operator may hold: stack frames, also inside of JSON, and places in our source. */
 const STACK = /(?:^|\\n)\s+at |node_modules|\$bunfs|(?:core|backends|plugins\/sdk)\/\S+\.ts:\d/m;
 
@@ -59,4 +62,17 @@ function readRefusal(output: string, daemon: Daemon): Refusal {
   if (code !== "") return { code, message, hint, output };
   const error = daemon.lines.find(({ level }) => level === "error");
   return { code: String(error?.code), message: String(error?.msg), hint: String(error?.hint ?? ""), output };
+}
+
+/** Checks code and wording of a refusal, and that it tells no secret. */
+export function expectWords(refusal: Refusal, code: string, words: string): void {
+  expect(refusal).toMatchObject({ code });
+  expect(`${refusal.message}\n${refusal.hint}`).toContain(words);
+  expect(refusal.output).not.toContain(SECRET);
+}
+
+/** Writes a network config as it is given, valid or not. */
+export async function putConfig({ etcd }: Cluster, prefix: string, config: string): Promise<void> {
+  // Behind `--` since a value may begin with a dash, or be empty.
+  await etcd.ctl("put", "--", `${prefix}/config`, config);
 }

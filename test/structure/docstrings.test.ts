@@ -43,7 +43,12 @@ export const arrow = (x: number): number => x;
 export const table = { a: 1 };
 export default defineBackend({});
 `;
-  expect(findBare("x.ts", text)).toEqual(["x.ts:4 bad", "x.ts:6 Worse", "x.ts:10 arrow", "x.ts:12 defineBackend"]);
+  expect(findBare("x.ts", text)).toEqual([
+    "x.ts:4 bad",
+    "x.ts:6 Worse",
+    "x.ts:10 arrow",
+    "x.ts:12 defineBackend",
+  ]);
 });
 
 test("every exported function and class has a docstring", () => {

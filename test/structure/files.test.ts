@@ -29,7 +29,9 @@ test("a plugin folder is complete", () => {
   const folders = new Set(listFiles("backends").map((path) => path.split("/").slice(0, 2).join("/")));
   const files = new Set(listFiles());
   const missing = [...folders, "plugins/template"].flatMap((folder) =>
-    ["plugin.json", "index.ts", "README.md"].map((name) => `${folder}/${name}`).filter((path) => !files.has(path)),
+    ["plugin.json", "index.ts", "README.md"]
+      .map((name) => `${folder}/${name}`)
+      .filter((path) => !files.has(path)),
   );
   expect(missing).toEqual([]);
 });

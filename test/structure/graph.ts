@@ -62,7 +62,9 @@ export function findCircles(edges: ReadonlyMap<string, ReadonlySet<string>>): re
 }
 
 /** A graph of the given pairs. */
-export function graphOf(pairs: Iterable<readonly [string, string]>): ReadonlyMap<string, ReadonlySet<string>> {
+export function graphOf(
+  pairs: Iterable<readonly [string, string]>,
+): ReadonlyMap<string, ReadonlySet<string>> {
   const edges = new Map<string, Set<string>>();
   for (const [from, to] of pairs) {
     const known = edges.get(from);

@@ -19,7 +19,12 @@ const FLOORS: readonly (readonly string[])[] = [
 ];
 
 /** Plain data and values that anybody may use, the plugin contract included; they use nothing but each other. */
-const LEAVES = [/^core\/net\//, /^core\/netlink\/objects\.ts$/, /^core\/lease\/lease\.ts$/, /^core\/observe\/finding\.ts$/];
+const LEAVES = [
+  /^core\/net\//,
+  /^core\/netlink\/objects\.ts$/,
+  /^core\/lease\/lease\.ts$/,
+  /^core\/observe\/finding\.ts$/,
+];
 
 /** Rooms that run plugins, and so may know the contract; only the registry hands it out at run time. */
 const KNOW_THE_CONTRACT = ["core/agent", "core/dataplane", "core/registry"];
@@ -76,7 +81,12 @@ type I = import("i").I;
 });
 
 test("circles are found", () => {
-  const graph = graphOf([["a", "b"], ["b", "c"], ["c", "b"], ["c", "d"]]);
+  const graph = graphOf([
+    ["a", "b"],
+    ["b", "c"],
+    ["c", "b"],
+    ["c", "d"],
+  ]);
   expect(findCircles(graph)).toEqual([["b", "c"]]);
 });
 
@@ -134,7 +144,9 @@ test("core knows the contract where plugins are run, elsewhere not", () => {
 });
 
 test("core knows no backend by name", () => {
-  expect(show(imports.filter(({ from, to }) => from.startsWith("core/") && to.startsWith("backends/")))).toEqual([]);
+  expect(
+    show(imports.filter(({ from, to }) => from.startsWith("core/") && to.startsWith("backends/"))),
+  ).toEqual([]);
 });
 
 test("a backend imports the contract, valibot, built-in modules and its own folder", () => {
@@ -149,7 +161,9 @@ test("a backend imports the contract, valibot, built-in modules and its own fold
 
 test("foreign functions are called from netlink and host only", () => {
   const broken = imports.filter(({ to }) => to === "bun:ffi");
-  expect(show(broken.filter(({ from }) => !["core/netlink", "core/host"].includes(roomOf(from))))).toEqual([]);
+  expect(show(broken.filter(({ from }) => !["core/netlink", "core/host"].includes(roomOf(from))))).toEqual(
+    [],
+  );
 });
 
 test("processes are started through core/host/exec only", () => {

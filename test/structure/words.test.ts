@@ -11,8 +11,14 @@ const FORBIDDEN: readonly (readonly [what: string, words: RegExp])[] = [
   ["a path of somebody's machine", /(?<![\w.$}-])\/(?:work|home|root|Users)\/\w/],
   ["a temporary path, which belongs to one machine or to a test", /(?<![\w.$}-])\/tmp\/\w/],
   ["a package registry", /\bregistry\.(?:npmjs|yarnpkg)\.\w+|\bnpm\.pkg\.github\.com|\bproxy\.golang\.org/],
-  ["a document that is not here", /\bfield[- ]failures?\b|\bdesign\.md\b|\bupstream-behaviour\b|\bbun-facts\b/i],
-  ["how it was written", new RegExp(`\\b(?:${["claude", "copilot", "chatgpt", "language model", "the brief"].join("|")})\\b`, "i")],
+  [
+    "a document that is not here",
+    /\bfield[- ]failures?\b|\bdesign\.md\b|\bupstream-behaviour\b|\bbun-facts\b/i,
+  ],
+  [
+    "how it was written",
+    new RegExp(`\\b(?:${["claude", "copilot", "chatgpt", "language model", "the brief"].join("|")})\\b`, "i"),
+  ],
 ];
 
 /** Tests that need any path at all; nothing is written there. */
@@ -24,7 +30,8 @@ const ALLOWED: readonly (readonly [path: string, text: string])[] = [
 test("the repository speaks of the project alone", () => {
   const found: string[] = [];
   for (const path of listFiles()) {
-    if (OTHERS_WORDS.test(path) || path === "test/structure/words.test.ts" || !TEXT.has(extname(path))) continue;
+    if (OTHERS_WORDS.test(path) || path === "test/structure/words.test.ts" || !TEXT.has(extname(path)))
+      continue;
     readSource(path)
       .split("\n")
       .forEach((line, at) => {

@@ -2,12 +2,13 @@ import { runAgent } from "../../agent/run.ts";
 import type { Settings } from "../../agent/settings.ts";
 import { stopOnSignal } from "../../agent/signals.ts";
 import { run } from "../../host/exec.ts";
-import { Fault, toFault } from "../../observe/fault.ts";
+import { toFault } from "../../observe/fault.ts";
 import { Health } from "../../observe/health.ts";
 import { createLog, type Log } from "../../observe/log.ts";
 import type { Registry } from "../../registry/registry.ts";
+import { etcdOptions, refuseKubernetes } from "../etcd-options.ts";
 import { type CommandLine, describeOptions } from "../flags.ts";
-import { versionText } from "./version.ts";
+import { commitText, versionText } from "./version.ts";
 
 /** `flanneld [run]`: the daemon until it is stopped. Returns the exit code. */
 export async function runDaemon(line: CommandLine, discover: () => Registry): Promise<number> {
@@ -18,10 +19,10 @@ export async function runDaemon(line: CommandLine, discover: () => Registry): Pr
   surviveStrayErrors(log, health);
   log.info(`flanneld ${versionText()}`, { pid: process.pid, options: describeOptions(options) });
   for (const warning of line.warnings) log.warn(warning);
-  warnAboutPending(line, log);
   try {
-    refuseKubernetes(line);
+    refuseKubernetes(options);
     await runAgent({
+      build: { version: versionText(), commit: commitText() },
       settings: options,
       log,
       health,
@@ -42,17 +43,10 @@ export async function runDaemon(line: CommandLine, discover: () => Registry): Pr
 /** etcd's client is heavy: it is imported only after the first log line is out. */
 async function openStore(settings: Settings, log: Log, health: Health) {
   const { openEtcdStore } = await import("../../lease/etcd/store.ts");
-  const { etcdUsername: username, etcdPassword: password } = settings;
   return openEtcdStore({
-    endpoints: settings.etcdEndpoints,
-    prefix: settings.etcdPrefix,
-    ...(settings.etcdCafile === undefined ? {} : { caFile: settings.etcdCafile }),
-    ...(settings.etcdCertfile === undefined ? {} : { certFile: settings.etcdCertfile }),
-    ...(settings.etcdKeyfile === undefined ? {} : { keyFile: settings.etcdKeyfile }),
-    ...(username === undefined || password === undefined ? {} : { login: { username, password } }),
+    ...etcdOptions(settings, log),
     ttlMs: settings.subnetLeaseTtl,
     marginMs: settings.subnetLeaseRenewMargin,
-    log,
     health,
   });
 }
@@ -67,9 +61,16 @@ function chooseForm(wanted: "auto" | "json" | "text"): "json" | "text" {
   return process.stderr.isTTY ? "text" : "json";
 }
 
+/** Time after which a stray error no longer makes the node unready, when no other came, ms. */
+const STRAY_FORGOTTEN_MS = 600_000;
+
 /** An error nobody waited for (most likely a plugin's timer) is shown and does not end the daemon. */
 function surviveStrayErrors(log: Log, health: Health): void {
+  let forget: ReturnType<typeof setTimeout> | undefined;
   const show = (error: unknown) => {
+    clearTimeout(forget);
+    forget = setTimeout(() => health.clear("STRAY_ERROR"), STRAY_FORGOTTEN_MS);
+    forget.unref();
     health.raise({
       code: "STRAY_ERROR",
       severity: "error",
@@ -81,22 +82,4 @@ function surviveStrayErrors(log: Log, health: Health): void {
   };
   process.on("uncaughtException", show);
   process.on("unhandledRejection", show);
-}
-
-/** Flags accepted by name whose effect is not there yet: said, never silently ignored. */
-const PENDING: readonly string[] = ["ip-masq", "ip-blackhole-route", "healthz-port"];
-
-function warnAboutPending({ explicit }: CommandLine, log: Log): void {
-  for (const name of PENDING) {
-    if (explicit.has(name))
-      log.warn(`flag -${name} is accepted, but has no effect in this version`, { flag: name });
-  }
-}
-
-/** Falling back to etcd would join another cluster than the one that was asked for. */
-function refuseKubernetes({ options }: CommandLine): void {
-  if (!options.kubeSubnetMgr) return;
-  throw new Fault("STORE_UNSUPPORTED", "flag -kube-subnet-mgr: this version keeps leases in etcd only", {
-    hint: "Leave the flag out and give -etcd-endpoints.",
-  });
 }

@@ -67,7 +67,7 @@ export class Acquisition {
    */
   async run(): Promise<Acquired> {
     const outage = new Outage(this.#options.health, "acquiring the lease");
-    const wait = new Backoff({ first: 200, max: 5_000 });
+    const wait = new Backoff({ first: 200, max: 2_000 });
     const pause = new Backoff({ first: 20, max: 500 });
     try {
       for (let tries = 0; tries < MOST_TRIES; ) {

@@ -1,11 +1,13 @@
+import { count } from "../../observe/counts.ts";
 import { describeError, Fault } from "../../observe/fault.ts";
+import { Histogram } from "../../observe/histogram.ts";
 import type { Log } from "../../observe/log.ts";
+import { newStoreStats, type StoreStats } from "../stats.ts";
 import { type Endpoint, parseEndpoints } from "./endpoint.ts";
 import { classify, type Failure, faultOf, isMemberFailure } from "./failure.ts";
 import { Login, type LoginOptions } from "./login.ts";
 import { Member } from "./member.ts";
 import type { Duplex, StreamCalls, StreamName, UnaryCalls, UnaryName } from "./rpc.ts";
-import { count, type EtcdStats, newStats } from "./stats.ts";
 import { loadTls, type TlsFiles, type TlsMaterial } from "./tls.ts";
 
 export interface EtcdOptions extends TlsFiles {
@@ -52,7 +54,7 @@ export function openEtcd(options: EtcdOptions): EtcdClient {
  * business. Failures are thrown as Faults (`ETCD_UNREACHABLE`, `ETCD_TLS_VERIFY`, `ETCD_AUTH`, `ETCD_PERMISSION` …).
  */
 export class EtcdClient {
-  readonly stats: EtcdStats = newStats();
+  readonly stats: StoreStats = newStoreStats();
   readonly urls: readonly string[];
   readonly #log: Log;
   readonly #files: TlsFiles;
@@ -146,8 +148,9 @@ export class EtcdClient {
     for (const member of order) {
       this.#refuseIfClosed();
       try {
+        const asked = performance.now();
         const result = await this.#atMember(name, member, invoke);
-        this.#noteAnswer(member);
+        this.#noteAnswer(member, name, asked);
         return result;
       } catch (error) {
         if (error instanceof Fault) throw error;
@@ -202,7 +205,9 @@ export class EtcdClient {
     return member;
   }
 
-  #noteAnswer(member: Member): void {
+  #noteAnswer(member: Member, name: string, asked: number): void {
+    this.stats.latency[name] ??= new Histogram();
+    this.stats.latency[name].observe((performance.now() - asked) / 1000);
     this.#connectingSince.delete(member);
     this.#preferred = Math.max(0, this.#members.indexOf(member));
     if (this.#answered === member) return;

@@ -21,7 +21,7 @@ export async function readConfig(
   signal: AbortSignal,
 ): Promise<ConfigDocument> {
   const outage = new Outage(health, "reading the network config");
-  const trouble = new Backoff({ first: 200, max: 5_000 });
+  const trouble = new Backoff({ first: 200, max: 2_000 });
   const missing = new Backoff({ first: 1_000, max: 30_000 });
   try {
     while (!signal.aborted) {

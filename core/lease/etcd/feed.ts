@@ -43,7 +43,7 @@ export class SubnetFeed {
   readonly #junk: JunkKeys;
   readonly #pending = new PendingUpdate();
   readonly #held: HeldDeletes;
-  readonly #backoff = new Backoff({ first: 100, max: 5_000 });
+  readonly #backoff = new Backoff({ first: 100, max: 1_000 });
   /** Keys the consumer knows. */
   readonly #keys = new Set<string>();
   #wake: (() => void) | undefined;

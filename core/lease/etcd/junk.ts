@@ -1,7 +1,7 @@
 import type { Health } from "../../observe/health.ts";
+import type { StoreStats } from "../stats.ts";
 import type { Layout } from "./layout.ts";
 import type { StoredJunk } from "./list.ts";
-import type { EtcdStats } from "./stats.ts";
 
 const CODE = "LEASE_ENTRY_BAD";
 
@@ -13,9 +13,9 @@ export class JunkKeys {
   readonly #known = new Map<string, number>();
   readonly #health: Health;
   readonly #layout: Layout;
-  readonly #stats: EtcdStats;
+  readonly #stats: StoreStats;
 
-  constructor(health: Health, layout: Layout, stats: EtcdStats) {
+  constructor(health: Health, layout: Layout, stats: StoreStats) {
     this.#health = health;
     this.#layout = layout;
     this.#stats = stats;

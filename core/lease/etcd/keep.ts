@@ -90,13 +90,14 @@ export class LeaseKeeper {
     const lookDue = this.#poked || this.#failed || this.#isLookDue();
     this.#poked = false;
     if (!lost && (decision.action === "renew" || decision.action === "ask")) {
-      this.#report(await key.renew(signal), onState);
+      this.#report(await key.renew(signal));
       this.#lookedAt = performance.now();
     } else if (lookDue || lost) {
-      this.#report(await key.look(signal), onState);
+      this.#report(await key.look(signal));
       this.#lookedAt = performance.now();
     }
     this.#failed = false;
+    onState(this.#stateOf(key.standing));
     if (key.standing.kind !== "held") return this.#lost.next();
     this.#lost.reset();
     this.#retry.reset();
@@ -138,7 +139,7 @@ export class LeaseKeeper {
     return Math.min(LOOK_MS.max, Math.max(LOOK_MS.min, ttlMs / 4));
   }
 
-  #report(standing: Standing, onState: (state: LeaseState) => void): void {
+  #report(standing: Standing): void {
     const { key, health } = this.#options;
     const lease = toLease(key.own);
     this.#failingSince = undefined;
@@ -146,12 +147,8 @@ export class LeaseKeeper {
     if (standing.kind !== "conflict") health.clear(CODE.conflict);
     if (standing.kind !== "illegal") health.clear(CODE.illegal);
     switch (standing.kind) {
-      case "held": {
-        const decision = this.#decide();
-        const left = decision.action === "none" ? {} : { secondsLeft: decision.secondsLeft };
-        onState({ state: "held", lease, ...left });
+      case "held":
         return;
-      }
       case "conflict":
         health.raise({
           code: CODE.conflict,
@@ -164,7 +161,6 @@ export class LeaseKeeper {
             "decide which node keeps the subnet and restart flannel on the other one (it takes a new subnet); " +
             "a cloned machine needs a node id of its own. Pods here keep what works until then",
         });
-        onState({ state: "conflict", lease, holder: standing.holder });
         return;
       case "illegal":
         health.raise({
@@ -174,8 +170,25 @@ export class LeaseKeeper {
           text: `${describeSubnets(lease.subnets)}: ${standing.reason}`,
           fix: "restart flannel on this node: it takes a new subnet of the changed network config",
         });
-        onState({ state: "renewal-failing", lease, error: standing.reason, secondsLeft: 0 });
         return;
+    }
+  }
+
+  #stateOf(standing: Standing): LeaseState {
+    const lease = toLease(this.#options.key.own);
+    switch (standing.kind) {
+      case "held": {
+        const decision = this.#decide();
+        return {
+          state: "held",
+          lease,
+          ...(decision.action === "none" ? {} : { secondsLeft: decision.secondsLeft }),
+        };
+      }
+      case "conflict":
+        return { state: "conflict", lease, holder: standing.holder };
+      case "illegal":
+        return { state: "renewal-failing", lease, error: standing.reason, secondsLeft: 0 };
     }
   }
 
@@ -185,7 +198,10 @@ export class LeaseKeeper {
     this.#failed = true;
     const decision = this.#decide();
     // Only a look at the key failed, and the lease has time enough: the watch tells that etcd is away.
-    if (decision.action === "none" || decision.action === "wait") return this.#retry.next();
+    if (decision.action === "none" || decision.action === "wait") {
+      onState(this.#stateOf(key.standing));
+      return this.#retry.next();
+    }
     const { secondsLeft } = decision;
     const expired = secondsLeft <= 0;
     if (this.#failingSince?.expired !== expired) {

@@ -42,7 +42,7 @@ const READY = 2;
 const CHANNEL_OPTIONS = {
   "grpc.initial_reconnect_backoff_ms": 200,
   "grpc.min_reconnect_backoff_ms": 200,
-  "grpc.max_reconnect_backoff_ms": 2000,
+  "grpc.max_reconnect_backoff_ms": 1000,
   "grpc.keepalive_time_ms": 6000,
   "grpc.keepalive_timeout_ms": 3000,
   // A list of leases may exceed the default of 4 MiB.

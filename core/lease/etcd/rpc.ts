@@ -6,6 +6,8 @@ import type {
   ILeaseKeepAliveResponse,
   ILeaseRevokeRequest,
   ILeaseRevokeResponse,
+  ILeaseTimeToLiveRequest,
+  ILeaseTimeToLiveResponse,
   IRangeRequest,
   IRangeResponse,
   ITxnRequest,
@@ -20,6 +22,7 @@ export interface UnaryCalls {
   readonly txn: Unary<"KV", ITxnRequest, ITxnResponse>;
   readonly leaseGrant: Unary<"Lease", ILeaseGrantRequest, ILeaseGrantResponse>;
   readonly leaseRevoke: Unary<"Lease", ILeaseRevokeRequest, ILeaseRevokeResponse>;
+  readonly leaseTimeToLive: Unary<"Lease", ILeaseTimeToLiveRequest, ILeaseTimeToLiveResponse>;
   readonly authenticate: Unary<
     "Auth",
     { readonly name: string; readonly password: string },
@@ -42,6 +45,7 @@ export const SERVICE_OF: { readonly [Name in UnaryName]: UnaryCalls[Name]["servi
   txn: "KV",
   leaseGrant: "Lease",
   leaseRevoke: "Lease",
+  leaseTimeToLive: "Lease",
   authenticate: "Auth",
 };
 
@@ -56,6 +60,12 @@ export interface StreamCalls {
 
 export type StreamName = keyof StreamCalls;
 
+/** Service of each streaming call. */
+export const STREAM_SERVICE_OF: { readonly [Name in StreamName]: ServiceName } = {
+  watch: "Watch",
+  leaseKeepAlive: "Lease",
+};
+
 /** A stream in both directions, as grpc-js gives it. */
 export interface Duplex<Request, Response> {
   write(request: Request): unknown;
@@ -69,4 +79,4 @@ export interface Duplex<Request, Response> {
 }
 
 /** The numbers of `Compare.CompareTarget` and `Compare.CompareResult` in rpc.proto. */
-export const COMPARE = { equal: 0, version: 0, mod: 2 } as const;
+export const COMPARE = { equal: 0, less: 2, version: 0, mod: 2 } as const;

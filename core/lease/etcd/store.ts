@@ -3,6 +3,7 @@ import type { Health } from "../../observe/health.ts";
 import { Backoff, sleep } from "../../retry/backoff.ts";
 import type { LeaseAttrs } from "../lease.ts";
 import { requireMargin } from "../renewal.ts";
+import type { StoreStats } from "../stats.ts";
 import type {
   ConfigDocument,
   HeldLease,
@@ -21,7 +22,6 @@ import { Layout } from "./layout.ts";
 import type { Listing } from "./list.ts";
 import { Outage } from "./outage.ts";
 import { OwnKey } from "./own-key.ts";
-import type { EtcdStats } from "./stats.ts";
 
 export interface EtcdStoreOptions extends EtcdOptions {
   /** `--etcd-prefix`. */
@@ -54,7 +54,7 @@ export async function openEtcdStore(options: EtcdStoreOptions): Promise<EtcdStor
 export class EtcdStore implements LeaseStore {
   readonly description: string;
   /** Counters for metrics and benchmarks. */
-  readonly stats: EtcdStats;
+  readonly stats: StoreStats;
   readonly #client: EtcdClient;
   readonly #layout: Layout;
   readonly #options: EtcdStoreOptions;
@@ -105,7 +105,7 @@ export class EtcdStore implements LeaseStore {
     const key = this.#ownKey();
     const either = this.#either(signal);
     const outage = new Outage(this.#options.health, "updating the lease");
-    const backoff = new Backoff({ first: 200, max: 5_000 });
+    const backoff = new Backoff({ first: 200, max: 2_000 });
     try {
       for (;;) {
         try {

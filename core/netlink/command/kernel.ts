@@ -1,3 +1,4 @@
+import { Turns } from "../../retry/turns.ts";
 import { ENODEV } from "../errno.ts";
 import { isDeviceName } from "../families/link.ts";
 import { badObjectFault, linkMissingFault, refusalFault, underlayMissingFault } from "../faults.ts";
@@ -12,12 +13,12 @@ import type {
   RouteState,
   WantedLink,
 } from "../objects.ts";
-import { Turns } from "../pace.ts";
 import { applyByCommand } from "./batch.ts";
 import { createArguments } from "./links.ts";
 import { CommandLists, type Lists } from "./lists.ts";
 import { pollNotices, takeSnapshot } from "./poll.ts";
 import { command, query, type Run } from "./run.ts";
+import { readTxChecksumByCommand, writeTxChecksumByCommand } from "./tx-checksum.ts";
 
 /** Time between two looks for notices, ms: each look runs some ten commands. */
 const POLL_MS = 5000;
@@ -107,6 +108,14 @@ export class CommandKernel implements Kernel {
     if (!isDeviceName(name)) return;
     const refusal = await command(this.#run, "ip", ["link", "delete", "dev", name]);
     if (refusal && refusal.errno !== ENODEV) throw refusalFault(`delete the device "${name}"`, refusal);
+  }
+
+  txChecksum(dev: string): Promise<boolean | undefined> {
+    return readTxChecksumByCommand(this.#run, dev);
+  }
+
+  setTxChecksum(dev: string, on: boolean): Promise<void> {
+    return writeTxChecksumByCommand(this.#run, dev, on);
   }
 
   apply(changes: readonly KernelChange[]): Promise<ChangeFailure[]> {

@@ -210,13 +210,13 @@ describe("commands", () => {
   });
 
   test("config check takes one file", () => {
-    expect(parse(["config", "check", "net.json"]).file).toBe("net.json");
+    expect(parse(["config", "check", "net.json"]).operand).toBe("net.json");
     expect(parse(["config", "check", "-plugin-dir", "/p", "-", "-v=1"])).toMatchObject({
       command: "config-check",
-      file: "-",
+      operand: "-",
       options: { pluginDir: ["/p"], verbosity: 1 },
     });
-    expect(parse(["config", "check", "--", "-odd-name"]).file).toBe("-odd-name");
+    expect(parse(["config", "check", "--", "-odd-name"]).operand).toBe("-odd-name");
     expect(refusal(["config", "check"]).message).toBe("argument FILE is missing");
     expect(refusal(["config", "check", "a", "b"]).message).toBe('argument "b" is stray');
     expect(refusal(["config"]).code).toBe("COMMAND_UNKNOWN");

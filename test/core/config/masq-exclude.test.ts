@@ -34,7 +34,9 @@ describe("MasqExclude", () => {
   });
 
   test("host bits are masked off, a family that is off is left out, with warnings", () => {
-    const { config, warnings } = read('"Network":"10.3.0.0/16",\n"MasqExclude":["192.168.5.1/16","fd00::/8"]');
+    const { config, warnings } = read(
+      '"Network":"10.3.0.0/16",\n"MasqExclude":["192.168.5.1/16","fd00::/8"]',
+    );
     expect(config.masqExclude).toEqual({ ipv4: ["192.168.0.0/16"], ipv6: [] });
     expect(warnings.map(({ code, text }) => [code, text])).toEqual([
       [

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { Node, OWN, peerOf, vxlanBackend } from "./node.ts";
+import hostGw from "../../../backends/host-gw/index.ts";
+import { Node, OWN, peer4Of, peerOf, vxlanBackend } from "./node.ts";
 import { showDataPath, untilDataPath, vxlanOwnLines, vxlanPeerLines } from "./oracle.ts";
 
 const TWO_PEERS = [...vxlanOwnLines(), ...vxlanPeerLines(2), ...vxlanPeerLines(3)].sort();
@@ -76,7 +77,7 @@ describe("what upstream's daemon left", () => {
     const index = (await node.kernel.link("flannel.1"))?.index;
     await using drive = await node.drive(vxlanBackend({}, { ipv4: true, ipv6: false }));
     const notices = await node.noticesDuring(async () => {
-      await drive.start(peerOf(2));
+      await drive.start(peer4Of(2));
     });
     expect(await showDataPath(ns)).toEqual([vxlanOwnLines()[0]!, ...vxlanPeerLines(2).slice(0, 3)].sort());
     expect((await node.kernel.link("flannel.1"))?.index).toBe(index!);
@@ -88,6 +89,46 @@ describe("what upstream's daemon left", () => {
       notice.kind === "route" && notice.action === "delete" ? [notice.route.dst] : [],
     );
     expect(deleted).toEqual(["10.5.9.0/24"]);
+  });
+
+  test("is migrated in place over IPv6, too", async () => {
+    await using node = await Node.create("upstream6");
+    const { ns } = node;
+    await ns.ip("link add flannel-v6.1 type vxlan id 1 local 2001:db8::1 dev eth0 dstport 8472 nolearning");
+    await ns.ip("link set flannel-v6.1 mtu 1430 up");
+    for (const n of [2, 9])
+      await ns.ip(`route add fd00:5:${n}::/64 via fd00:5:${n}:: dev flannel-v6.1 onlink`);
+    await using drive = await node.drive();
+    const notices = await node.noticesDuring(async () => {
+      await drive.start(peerOf(2));
+    });
+    expect(await showDataPath(ns)).toEqual([...vxlanOwnLines(), ...vxlanPeerLines(2)].sort());
+    const deleted = notices.flatMap((notice) =>
+      notice.kind === "route" && notice.action === "delete" ? [notice.route.dst] : [],
+    );
+    expect(deleted).toEqual(["fd00:5:9::/64"]);
+  });
+
+  test("by host-gw is taken over in place where a peer needs it, and left where none does", async () => {
+    await using node = await Node.create("upstream-gw");
+    const { ns } = node;
+    for (const n of [2, 9]) await ns.ip(`route add 10.5.${n}.0/24 via 192.0.2.${n} dev eth0`);
+    const backend = hostGw.configure({
+      options: {},
+      families: { ipv4: true, ipv6: false },
+      networks: { ipv4: "10.5.0.0/16" },
+      nodeId: "node-1",
+    });
+    if (backend.mode !== "declarative") throw new Error("host-gw is declarative");
+    await using drive = await node.drive(backend);
+    const notices = await node.noticesDuring(async () => {
+      await drive.start({ ...peer4Of(2), backendType: "host-gw" });
+    });
+    expect(await showDataPath(ns)).toEqual([
+      "route 10.5.2.0/24 via 192.0.2.2 dev eth0",
+      "route 10.5.9.0/24 via 192.0.2.9 dev eth0 proto boot",
+    ]);
+    expect(notices.filter((notice) => notice.action === "delete")).toEqual([]);
   });
 });
 

@@ -1,7 +1,11 @@
 import type { DeclarativeBackend } from "flannel/sdk";
+import * as v from "valibot";
 import vxlan from "../../../backends/vxlan/index.ts";
+import { options as vxlanOptions } from "../../../backends/vxlan/options.ts";
 import { DeclarativeDriver } from "../../../core/dataplane/declarative.ts";
 import type { DriverEvents } from "../../../core/dataplane/driver.ts";
+import type { Repaired } from "../../../core/dataplane/repaired.ts";
+import { newDataplaneStats } from "../../../core/dataplane/stats.ts";
 import type { LeaseData, Peer, Subnets } from "../../../core/lease/lease.ts";
 import { type Prefix, parsePrefix } from "../../../core/net/prefix.ts";
 import type { Kernel, Notice } from "../../../core/netlink/kernel.ts";
@@ -30,13 +34,19 @@ export function peerOf(n: number, change: { mac?: string; address?: string } = {
   };
 }
 
+/** Peer n as a node that runs IPv4 only sees it. */
+export function peer4Of(n: number, change: { mac?: string; address?: string } = {}): Peer {
+  const { ipv6: _, ...peer } = peerOf(n, change);
+  return peer;
+}
+
 /** The vxlan backend, dual stack unless said otherwise. */
 export function vxlanBackend(
-  options: { DirectRouting?: boolean; VNI?: number } = {},
+  options: { DirectRouting?: boolean; VNI?: number; ChecksumOffload?: "auto" | "on" | "off" } = {},
   families = { ipv4: true, ipv6: true },
 ): DeclarativeBackend {
   const backend = vxlan.configure({
-    options: { VNI: 1, Port: 8472, MTU: 0, GBP: false, Learning: false, DirectRouting: false, ...options },
+    options: v.parse(vxlanOptions, { Port: 8472, ...options }),
     families,
     networks: NETWORKS,
     nodeId: "node-1",
@@ -53,32 +63,32 @@ export interface Writes {
 
 /** The kernel with its writes counted. */
 function counting(kernel: Kernel, writes: Writes): Kernel {
-  const link = <Arguments extends unknown[], Result>(call: (...args: Arguments) => Result) => {
+  const noted = <Arguments extends unknown[], Result>(
+    call: (...args: Arguments) => Result,
+    note: (...args: Arguments) => void,
+  ) => {
     return (...args: Arguments) => {
-      writes.links++;
-      return call(...args);
+      note(...args);
+      return call.apply(kernel, args);
     };
   };
-  return {
-    nexthopObjects: kernel.nexthopObjects,
-    links: () => kernel.links(),
-    link: (name) => kernel.link(name),
-    addresses: (dev) => kernel.addresses(dev),
-    routes: (family, filter) => kernel.routes(family, filter),
-    routeGet: (address) => kernel.routeGet(address),
-    neighbours: (family, dev) => kernel.neighbours(family, dev),
-    fdb: (dev) => kernel.fdb(dev),
-    nexthops: () => kernel.nexthops(),
-    createLink: link((wanted) => kernel.createLink(wanted)),
-    setLink: link((name, change) => kernel.setLink(name, change)),
-    deleteLink: link((name) => kernel.deleteLink(name)),
-    apply: (changes) => {
-      writes.changes += changes.length;
-      return kernel.apply(changes);
-    },
-    notices: (signal) => kernel.notices(signal),
-    close: () => kernel.close(),
+  const link = () => {
+    writes.links++;
   };
+  return new Proxy(kernel, {
+    get(_, name: keyof Kernel) {
+      if (name === "createLink") return noted(kernel.createLink, link);
+      if (name === "setLink") return noted(kernel.setLink, link);
+      if (name === "deleteLink") return noted(kernel.deleteLink, link);
+      if (name === "apply") {
+        return noted(kernel.apply, (changes) => {
+          writes.changes += changes.length;
+        });
+      }
+      const member = kernel[name];
+      return typeof member === "function" ? member.bind(kernel) : member;
+    },
+  });
 }
 
 /**
@@ -97,7 +107,11 @@ export class Node implements AsyncDisposable {
     this.#stack = stack;
   }
 
-  static async create(hint: string): Promise<Node> {
+  /** `open` opens the kernel of the namespace; over rtnetlink unless said otherwise. */
+  static async create(
+    hint: string,
+    open: (ns: Namespace) => Promise<Kernel & Disposable> = async (ns) => kernelIn(ns),
+  ): Promise<Node> {
     await using stack = new AsyncDisposableStack();
     const ns = stack.use(await Namespace.create(hint));
     await ns.ip("link add eth0 mtu 1500 address 02:00:00:00:00:01 type veth peer name far0");
@@ -105,7 +119,7 @@ export class Node implements AsyncDisposable {
     await ns.ip("link set eth0 up");
     await ns.ip("address add 192.0.2.1/24 dev eth0");
     await ns.ip("address add 2001:db8::1/64 dev eth0");
-    const kernel = stack.use(kernelIn(ns));
+    const kernel = stack.use(await open(ns));
     return new Node(ns, kernel, stack.move());
   }
 
@@ -125,7 +139,7 @@ export class Node implements AsyncDisposable {
 
   /** A daemon's data plane on this machine, not started yet. */
   async drive(backend: DeclarativeBackend = vxlanBackend(), options: DriveOptions = {}): Promise<Drive> {
-    return new Drive(this.kernel, backend, await this.external(), options);
+    return new Drive(this.kernel, backend, options.external ?? (await this.external()), options);
   }
 
   /** All that anybody changed while `work` ran, as the kernel tells it. */
@@ -144,7 +158,7 @@ export class Node implements AsyncDisposable {
     controller.abort();
     await listening;
     await this.ns.ip("link delete mark0");
-    return notices.filter((notice) => notice.kind !== "link" || notice.link.name !== "mark0");
+    return notices.filter((notice) => !JSON.stringify(notice).includes('"mark0"'));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -152,9 +166,12 @@ export class Node implements AsyncDisposable {
   }
 }
 
+/** What a daemon is told beside its backend. */
 export interface DriveOptions {
   /** Networks now and of the last run, as CIDR text. */
   readonly networks?: readonly string[];
+  /** Instead of `eth0` as it is. */
+  readonly external?: ExternalInterface;
 }
 
 /** A driver with what it was given and what it told, and its repair loop while it runs. */
@@ -162,6 +179,9 @@ export class Drive implements AsyncDisposable {
   readonly driver: DeclarativeDriver;
   readonly log = new RecordingLog();
   readonly health = new Health(this.log);
+  readonly stats = newDataplaneStats();
+  /** What was set right, look by look. */
+  readonly repaired: Repaired[] = [];
   readonly writes: Writes = { changes: 0, links: 0 };
   readonly sysctls: SysctlObject[] = [];
   /** What the lease says, and each later version of it. */
@@ -194,13 +214,19 @@ export class Drive implements AsyncDisposable {
       },
       health: this.health,
       log: this.log,
+      stats: this.stats,
     });
   }
 
   /** prepare → attach → first update, as the agent does. */
   async start(...peers: readonly Peer[]): Promise<this> {
+    return this.startAs(OWN, peers);
+  }
+
+  /** As {@link start}, with a lease of these subnets. */
+  async startAs(subnets: Subnets, peers: readonly Peer[]): Promise<this> {
     this.published.push(await this.driver.prepare());
-    this.mtus.push(await this.driver.attach({ subnets: OWN }));
+    this.mtus.push(await this.driver.attach({ subnets }));
     await this.update(peers);
     return this;
   }
@@ -211,6 +237,7 @@ export class Drive implements AsyncDisposable {
     const events: DriverEvents = {
       published: (data) => this.published.push(data),
       mtu: (mtu) => this.mtus.push(mtu),
+      repaired: (repaired) => this.repaired.push(repaired),
     };
     this.#running = this.driver.run(events, this.#controller.signal);
     return this;

@@ -23,7 +23,8 @@ export async function showDataPath(ns: Namespace): Promise<string[]> {
     const parts = [route.dst, route.gateway && `via ${route.gateway}`, `dev ${route.dev}`];
     const onlink = (route.flags ?? []).includes("onlink") ? "onlink" : undefined;
     const metric = route.metric === undefined || route.metric === 1024 ? undefined : `metric ${route.metric}`;
-    const proto = route.protocol === "140" ? undefined : `proto ${route.protocol}`;
+    // `ip` leaves out its own default, boot.
+    const proto = route.protocol === "140" ? undefined : `proto ${route.protocol ?? "boot"}`;
     lines.push(["route", ...parts, onlink, metric, proto].filter(Boolean).join(" "));
   }
   for (const each of neighbours) {

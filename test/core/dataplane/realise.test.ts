@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { giveWay, realise } from "../../../core/dataplane/realise.ts";
 import type { BatchObject } from "../../../core/netlink/kernel.ts";
-import type { KernelObject, RouteObject } from "../../../core/netlink/objects.ts";
+import type { KernelObject, RouteObject, SettingObject } from "../../../core/netlink/objects.ts";
 
 const route: RouteObject = {
   kind: "route",
@@ -32,7 +32,7 @@ describe("with nexthop objects", () => {
     ]);
   });
 
-  test.each<[string, Exclude<KernelObject, { kind: "sysctl" }>]>([
+  test.each<[string, Exclude<KernelObject, SettingObject>]>([
     ["IPv6", { kind: "route", dst: "fd00:5:72::/64", dev: "flannel-v6.1", via: "fd00:5:72::", onlink: true }],
     ["a route without gateway", { kind: "route", dst: "10.5.72.0/24", dev: "flannel.1" }],
     ["a route with a source hint", { ...route, src: "10.5.1.0" }],

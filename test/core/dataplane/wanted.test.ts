@@ -143,18 +143,22 @@ test("after any sequence of changes the kernel that got them holds exactly the w
   fc.assert(
     fc.property(fc.array(change, { maxLength: 12 }), (changes) => {
       const wanted = new WantedState();
+      const staged = new WantedState();
       const naive = new NaiveWanted();
       const kernel = new ModelKernel();
       for (const owners of changes) {
         const { put, gone } = wanted.setAll(owners);
         for (const [name, objects] of owners) naive.set(name, objects);
+        for (const [name, objects] of owners) staged.stage(name, objects);
         for (const object of put) kernel.objects.set(identityOf(object), object);
         for (const object of gone) {
           expect(equalObjects(kernel.objects.get(identityOf(object))!, object)).toBe(true);
           kernel.objects.delete(identityOf(object));
         }
         expect(kernel.list()).toEqual(naive.list());
-        expect(sorted([...wanted.entries()].map(([, object]) => object))).toEqual(naive.list());
+        expect(sorted([...wanted.entries()].map(([, { object }]) => object))).toEqual(naive.list());
+        expect([...staged.entries()].sort()).toEqual([...wanted.entries()].sort());
+        expect(staged.conflicts()).toEqual(wanted.conflicts());
         expect(wanted.size).toBe(naive.list().length);
         expect(
           wanted

@@ -75,8 +75,9 @@ describe("reading the file of the last run", () => {
     });
     fc.assert(
       fc.property(content, (written) => {
-        const { networks, subnets } = written;
-        expect(parseSubnetFile(renderSubnetFile(written))).toEqual({ networks, subnets, problems: [] });
+        const { networks, subnets, mtu } = written;
+        const read = { networks, subnets, problems: [], ...(mtu > 0 ? { mtu } : {}) };
+        expect(parseSubnetFile(renderSubnetFile(written))).toEqual(read);
       }),
     );
   });
@@ -90,7 +91,11 @@ describe("reading the file of the last run", () => {
     ["comments and junk around it", "# hi\n\nnot a line\nFLANNEL_SUBNET=10.244.1.1/24\n=\n"],
     ["a later line", "FLANNEL_SUBNET=10.9.9.1/24\nFLANNEL_SUBNET=10.244.1.1/24"],
   ])("takes %s", (_, text) => {
-    expect(parseSubnetFile(text)).toEqual({ networks: {}, subnets: { ipv4: "10.244.1.0/24" }, problems: [] });
+    expect(parseSubnetFile(text)).toMatchObject({
+      networks: {},
+      subnets: { ipv4: "10.244.1.0/24" },
+      problems: [],
+    });
   });
 
   test.each([

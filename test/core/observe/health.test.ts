@@ -73,3 +73,30 @@ test("clearing what does not hold says nothing", () => {
   health.clear("STORE_LOST");
   expect(log.lines).toEqual([]);
 });
+
+test("a listener is told what the log is told, with subject and age", () => {
+  const { health } = setUp();
+  const told: string[] = [];
+  health.listen((change, { finding, subject, since }) => {
+    expect(Date.now() - since).toBeLessThan(10_000);
+    told.push(`${change} ${finding.code} ${subject} ${finding.text}`);
+  });
+  for (const text of ["refused", "refused", "timed out"]) health.raise({ ...lost, text }, "a");
+  health.clear("STORE_LOST", "a");
+  health.clear("STORE_LOST", "a");
+  expect(told).toEqual([
+    "raised STORE_LOST a refused",
+    "raised STORE_LOST a timed out",
+    "over STORE_LOST a timed out",
+  ]);
+});
+
+test("the age of a finding is that of its first appearance, whatever its text does", () => {
+  const { health } = setUp();
+  health.raise(lost);
+  const [first] = health.active();
+  health.raise({ ...lost, text: "timed out" });
+  expect(health.active()).toEqual([
+    { finding: { ...lost, text: "timed out" }, subject: "", since: first!.since },
+  ]);
+});

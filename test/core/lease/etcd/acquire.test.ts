@@ -1,8 +1,11 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { EtcdServer } from "../../../lab/etcd.ts";
 import { until } from "../../../lab/until.ts";
-import { attrsOf, ONE_SUBNET, PREFIX, RANGES, TestNode } from "./node.ts";
+import { attrsOf, ONE_SUBNET, PREFIX, RANGES, TEST_TIMEOUT_MS, TestNode } from "./node.ts";
 
+setDefaultTimeout(TEST_TIMEOUT_MS);
+
+const LONG = { ttlMs: 60_000, marginMs: 20_000 };
 const KEY = (key: string) => `${PREFIX}/subnets/${key}`;
 
 describe.concurrent("acquire", () => {
@@ -158,6 +161,27 @@ describe.concurrent("acquire", () => {
       // No etcd lease is left lying around.
       const leases = (await etcd.ctl("lease", "list")).split("\n").length - 1;
       expect(leases).toBe(40);
+    } finally {
+      await Promise.all(nodes.map((node) => node.stop()));
+    }
+  });
+
+  test("5 nodes race for one subnet: one gets it, the losers leave no etcd lease behind", async () => {
+    await using etcd = await EtcdServer.start();
+    const nodes = await Promise.all(
+      Array.from({ length: 5 }, (_, n) => TestNode.open(n + 1, etcd.endpoint, LONG)),
+    );
+    try {
+      await etcd.ctl("put", `${PREFIX}/config`, "{}");
+      await Promise.all(nodes.map((node) => node.store.readConfig(node.signal)));
+      const results = await Promise.allSettled(nodes.map((node) => node.acquire(ONE_SUBNET)));
+      const refused = results.filter((result) => result.status === "rejected");
+      expect(refused.map(({ reason }) => reason.code)).toEqual(Array(4).fill("LEASE_EXHAUSTED"));
+      expect((await etcd.ctl("lease", "list")).split("\n").length - 1).toBe(1);
+      // At least one of them lost a race, else nothing was shown.
+      expect(nodes.filter((node) => (node.store.stats.requests.leaseGrant ?? 0) > 0).length).toBeGreaterThan(
+        1,
+      );
     } finally {
       await Promise.all(nodes.map((node) => node.stop()));
     }

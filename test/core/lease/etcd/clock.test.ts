@@ -1,8 +1,10 @@
-import { expect, test } from "bun:test";
+import { expect, setDefaultTimeout, test } from "bun:test";
 import { join } from "node:path";
 import { EtcdServer } from "../../../lab/etcd.ts";
 import { until } from "../../../lab/until.ts";
-import { attrsOf, PREFIX, TestNode } from "./node.ts";
+import { attrsOf, PREFIX, TEST_TIMEOUT_MS, TestNode } from "./node.ts";
+
+setDefaultTimeout(TEST_TIMEOUT_MS);
 
 const KEY = (key: string) => `${PREFIX}/subnets/${key}`;
 const PRELOAD = join(import.meta.dir, "../../../lab/etcd3-preload.ts");

@@ -1,9 +1,11 @@
-import { expect, test } from "bun:test";
+import { expect, setDefaultTimeout, test } from "bun:test";
 import { Layout } from "../../../../core/lease/etcd/layout.ts";
 import { EtcdServer } from "../../../lab/etcd.ts";
 import { RpcProxy } from "../../../lab/rpc-proxy.ts";
 import { until } from "../../../lab/until.ts";
-import { PREFIX, TestNode } from "./node.ts";
+import { PREFIX, TEST_TIMEOUT_MS, TestNode } from "./node.ts";
+
+setDefaultTimeout(TEST_TIMEOUT_MS);
 
 const CONFIG = '{"Network":"10.5.0.0/16"}';
 

@@ -1,10 +1,12 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { EtcdServer } from "../../../lab/etcd.ts";
 import { EtcdCluster } from "../../../lab/etcd-cluster.ts";
 import { TcpProxy } from "../../../lab/proxy.ts";
 import { RpcProxy } from "../../../lab/rpc-proxy.ts";
 import { until } from "../../../lab/until.ts";
-import { PREFIX, TestNode } from "./node.ts";
+import { PREFIX, TEST_TIMEOUT_MS, TestNode } from "./node.ts";
+
+setDefaultTimeout(TEST_TIMEOUT_MS);
 
 const KEY = (key: string) => `${PREFIX}/subnets/${key}`;
 const value = (ip: string, mac = "02:00:00:00:00:01") =>
@@ -25,6 +27,28 @@ describe.concurrent("watching the peers", () => {
     // One list in all; the other reads are the keeper's looks at the own key.
     expect(node.store.stats.relists).toBe(0);
     expect(node.store.stats.requests.watch).toBe(1);
+  });
+
+  test("the list made for the own lease is the only one", async () => {
+    await using etcd = await EtcdServer.start();
+    await using node = await TestNode.open(1, etcd.endpoint);
+    const { lease } = await node.acquire();
+    node.watch();
+    await node.untilKeys([lease.key]);
+    expect(node.store.stats.requests).toEqual({ range: 1, leaseGrant: 1, txn: 1, watch: 1 });
+  });
+
+  test("etcd comes back empty, and no keeper is there to notice: listed anew, removals held back", async () => {
+    await using etcd = await EtcdServer.start();
+    for (const n of [7, 8, 9]) await etcd.ctl("put", KEY(`10.5.${n}.0-24`), value(`192.0.2.${n}`));
+    await using node = await TestNode.open(1, etcd.endpoint, { holdDeletesMs: 1_500 });
+    node.watch();
+    await node.untilKeys(["10.5.7.0-24", "10.5.8.0-24", "10.5.9.0-24"]);
+    await etcd.restart({ wipe: true });
+    await etcd.ctl("put", KEY("10.5.7.0-24"), value("192.0.2.7"));
+    await until(() => node.store.stats.relists === 1, { message: () => node.log.text });
+    expect([...node.peers.keys()].sort()).toEqual(["10.5.7.0-24", "10.5.8.0-24", "10.5.9.0-24"]);
+    await node.untilKeys(["10.5.7.0-24"]);
   });
 
   test("A8: compaction while away: one list, exact set, few lines; the own key lost meanwhile is taken back", async () => {

@@ -1,9 +1,11 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { EtcdServer } from "../../../lab/etcd.ts";
 import { TcpProxy } from "../../../lab/proxy.ts";
 import { RpcProxy } from "../../../lab/rpc-proxy.ts";
 import { until } from "../../../lab/until.ts";
-import { attrsOf, ONE_SUBNET, PREFIX, RANGES, TestNode } from "./node.ts";
+import { attrsOf, ONE_SUBNET, PREFIX, RANGES, TEST_TIMEOUT_MS, TestNode } from "./node.ts";
+
+setDefaultTimeout(TEST_TIMEOUT_MS);
 
 const KEY = (key: string) => `${PREFIX}/subnets/${key}`;
 /** Short life: 2 s, renewed from half of it on. */
@@ -28,6 +30,18 @@ describe.concurrent("keep", () => {
     // The key is looked after all the same.
     await etcd.ctl("del", KEY(held.lease.key));
     await until(() => etcd.get(KEY(held.lease.key)), { message: "not taken back without watch" });
+  });
+
+  test("A1: without watch the key is looked at long before its renewal is due", async () => {
+    await using etcd = await EtcdServer.start();
+    await using proxy = await RpcProxy.start(etcd.clientPort);
+    proxy.refuse = (call) => call.endsWith("/Watch");
+    await using node = await TestNode.open(1, proxy.endpoint, { ttlMs: 12_000, marginMs: 1_000 });
+    const { lease } = await node.join();
+    await node.untilState("held");
+    await etcd.ctl("del", KEY(lease.key));
+    await until(() => etcd.get(KEY(lease.key)), { message: "not taken back", deadline: 6_000 });
+    expect(node.store.stats.renewals).toBe(0);
   });
 
   test("A1: a margin that leaves no time is refused at start", async () => {

@@ -1,8 +1,10 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { EtcdServer } from "../../../lab/etcd.ts";
 import { RpcProxy } from "../../../lab/rpc-proxy.ts";
 import { until } from "../../../lab/until.ts";
-import { attrsOf, PREFIX, RANGES, TestNode } from "./node.ts";
+import { attrsOf, PREFIX, RANGES, TEST_TIMEOUT_MS, TestNode } from "./node.ts";
+
+setDefaultTimeout(TEST_TIMEOUT_MS);
 
 const KEY = (key: string) => `${PREFIX}/subnets/${key}`;
 const LONG = { ttlMs: 60_000, marginMs: 20_000 };

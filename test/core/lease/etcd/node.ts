@@ -1,4 +1,3 @@
-import { setDefaultTimeout } from "bun:test";
 import { type EtcdStore, type EtcdStoreOptions, openEtcdStore } from "../../../../core/lease/etcd/store.ts";
 import type { Lease, LeaseAttrs, Subnets } from "../../../../core/lease/lease.ts";
 import type { HeldLease, LeaseState, PeerUpdate, SubnetRanges } from "../../../../core/lease/store.ts";
@@ -6,8 +5,8 @@ import { Health } from "../../../../core/observe/health.ts";
 import type { Fields, Log } from "../../../../core/observe/log.ts";
 import { until } from "../../../lab/until.ts";
 
-// Real etcd members on a shared machine; every wait inside has a deadline of its own.
-setDefaultTimeout(60_000);
+/** Time for one test with real etcd members on a busy machine; every wait inside has a deadline of its own. */
+export const TEST_TIMEOUT_MS = 60_000;
 
 export const PREFIX = "/coreos.com/network";
 

@@ -1,6 +1,6 @@
-import type { Host } from "../lab/host.ts";
-import type { Namespace } from "../lab/namespace.ts";
-import { until } from "../lab/until.ts";
+import type { Host } from "./host.ts";
+import type { Namespace } from "./namespace.ts";
+import { until } from "./until.ts";
 
 /** A route nobody else makes, outside of every cluster network: seen in the monitor's output it proves it listens. */
 const CANARY = "203.0.113.0/24";

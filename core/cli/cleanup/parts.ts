@@ -1,0 +1,68 @@
+import { existsSync, rmSync } from "node:fs";
+import type { ActiveBackend } from "../../../plugins/sdk/backend.ts";
+import { findLeftovers, type LeftoverScope, removeLeftovers } from "../../dataplane/leftovers.ts";
+import { describeObject } from "../../dataplane/peer-state.ts";
+import { lockFileOf } from "../../host/lock.ts";
+import { identityFile } from "../../host/node-id.ts";
+import type { Kernel } from "../../netlink/kernel.ts";
+import { statusSocketOf } from "../../observe/status-socket.ts";
+import type { TrafficManager } from "../../traffic/manager.ts";
+
+/** One kind of thing that flanneld leaves on a host. */
+export interface CleanupPart {
+  readonly kind: "device" | "rule" | "backend" | "file";
+  /** What is there, one line each. */
+  look(): Promise<readonly string[]>;
+  /** Removes it; what is gone already is fine. */
+  remove(): Promise<void>;
+}
+
+/** Devices, routes and nexthops. */
+export function kernelPart(kernel: Kernel, scope: LeftoverScope): CleanupPart {
+  return {
+    kind: "device",
+    async look() {
+      const { devices, objects } = await findLeftovers(kernel, scope);
+      return [
+        ...devices.map((name) => `device ${name}, with the addresses, routes and entries on it`),
+        // `ip route replace …` without what makes it a command.
+        ...objects.map((object) => describeObject(object).replace(/^ip (\S+) (?:replace|add) /, "$1 ")),
+      ];
+    },
+    remove: async () => removeLeftovers(kernel, await findLeftovers(kernel, scope)),
+  };
+}
+
+/** Masquerade and forward rules, in nftables and in both variants of iptables. */
+export function trafficPart(manager: Pick<TrafficManager, "cleanup">): CleanupPart {
+  return {
+    kind: "rule",
+    look: () => manager.cleanup({ dryRun: true }),
+    async remove() {
+      await manager.cleanup({ dryRun: false });
+    },
+  };
+}
+
+/** What a backend that acts itself made. */
+export function backendPart(backend: Pick<ActiveBackend, "cleanup">): CleanupPart {
+  return {
+    kind: "backend",
+    look: () => backend.cleanup({ dryRun: true }),
+    async remove() {
+      await backend.cleanup({ dryRun: false });
+    },
+  };
+}
+
+/** The subnet file and what lies beside it. The lock file goes last: whoever cleans up holds it until then. */
+export function filePart(subnetFile: string): CleanupPart {
+  const files = [subnetFile, identityFile(subnetFile), statusSocketOf(subnetFile), lockFileOf(subnetFile)];
+  return {
+    kind: "file",
+    look: async () => files.filter((file) => existsSync(file)).map((file) => `file ${file}`),
+    async remove() {
+      for (const file of files) rmSync(file, { force: true });
+    },
+  };
+}

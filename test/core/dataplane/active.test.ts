@@ -1,0 +1,186 @@
+import { describe, expect, test } from "bun:test";
+import type { ActiveBackend, PeerDelta, SyncReport } from "flannel/sdk";
+import { ActiveDriver } from "../../../core/dataplane/active.ts";
+import type { Peer } from "../../../core/lease/lease.ts";
+import type { Kernel } from "../../../core/netlink/kernel.ts";
+import type { Finding } from "../../../core/observe/finding.ts";
+import { Health } from "../../../core/observe/health.ts";
+import { until } from "../../lab/until.ts";
+import { RecordingLog } from "../observe/recording-log.ts";
+
+const external = { name: "eth0", index: 2, mtu: 1500, publicIP: "192.0.2.1" };
+const events = { published() {}, mtu() {} };
+const peer = (key: string): Peer => ({ key, backendType: "active" });
+
+interface Call {
+  readonly peers: readonly string[];
+  readonly delta: { added: string[]; changed: string[]; removed: readonly string[] };
+}
+
+/** A driver over a backend that records its calls and answers what the test wants. */
+function setUp(
+  sync: () => Promise<SyncReport> | SyncReport = () => ({ failed: [] }),
+  findings?: () => Finding[],
+) {
+  const calls: string[] = [];
+  const syncs: Call[] = [];
+  const keys = (peers: readonly Peer[]) => peers.map((each) => each.key);
+  const backend: ActiveBackend = {
+    mode: "active",
+    prepare: async (_, facts) => {
+      calls.push(`prepare on ${facts.external.name}`);
+      return { backendType: "active" };
+    },
+    attach: async ({ subnets }) => {
+      calls.push(`attach ${subnets.ipv4}`);
+      return { mtu: 1400 };
+    },
+    sync: async (peers, { added, changed, removed }) => {
+      syncs.push({ peers: keys(peers), delta: { added: keys(added), changed: keys(changed), removed } });
+      return sync();
+    },
+    ...(findings === undefined ? {} : { health: async () => findings() }),
+    stop: async () => {
+      calls.push("stop");
+    },
+    cleanup: async ({ dryRun }) => {
+      calls.push(`cleanup ${dryRun}`);
+      return [];
+    },
+  };
+  const kernel: Pick<Kernel, "link" | "routes"> = {
+    link: async (name) => ({ ...external, name, up: true, running: true, loopback: false }),
+    routes: async () => [],
+  };
+  const log = new RecordingLog();
+  const health = new Health(log);
+  const controller = new AbortController();
+  const driver = new ActiveDriver({
+    backend,
+    kernel: kernel as Kernel,
+    external,
+    health,
+    timeouts: { prepare: 10_000, sync: 500, stop: 10_000 },
+    host: { log, run: () => Promise.reject(new Error("no commands here")), signal: controller.signal },
+  });
+  const peers = new Map<string, Peer>();
+  const update = (delta: Partial<PeerDelta>) => {
+    for (const each of [...(delta.added ?? []), ...(delta.changed ?? [])]) peers.set(each.key, each);
+    for (const key of delta.removed ?? []) peers.delete(key);
+    return driver.update(peers, { added: [], changed: [], removed: [], ...delta });
+  };
+  let running: Promise<void> | undefined;
+  return {
+    driver,
+    calls,
+    syncs,
+    log,
+    health,
+    update,
+    run: () => {
+      running = driver.run(events, controller.signal);
+    },
+    async [Symbol.asyncDispose]() {
+      controller.abort();
+      await running;
+    },
+  };
+}
+
+test("leads a backend through its life", async () => {
+  await using active = setUp();
+  expect(await active.driver.prepare()).toEqual({ backendType: "active" });
+  expect(await active.driver.attach({ subnets: { ipv4: "10.5.1.0/24" } })).toBe(1400);
+  await active.update({ added: [peer("a"), peer("b")] });
+  await active.update({ changed: [peer("a")], removed: ["b"] });
+  await active.driver.stop();
+  await active.driver.abandon();
+  expect(active.calls).toEqual(["prepare on eth0", "attach 10.5.1.0/24", "stop", "cleanup false"]);
+  expect(active.syncs).toEqual([
+    { peers: ["a", "b"], delta: { added: ["a", "b"], changed: [], removed: [] } },
+    { peers: ["a"], delta: { added: [], changed: ["a"], removed: ["b"] } },
+  ]);
+});
+
+describe("a sync that fails", () => {
+  const refusal: SyncReport = { failed: [{ key: "a", reason: "the API said no" }] };
+
+  test("is a finding, tried again soon, with all that changed since the last success", async () => {
+    let answers = [refusal, refusal];
+    await using active = setUp(() => answers.shift() ?? { failed: [] });
+    active.run();
+    await active.update({ added: [peer("a")] });
+    expect(active.health.list().map((finding) => finding.text)).toEqual([
+      "1 of 1; first: a: the API said no",
+    ]);
+    await active.update({ added: [peer("b")] });
+    expect(active.syncs.at(-1)?.delta).toEqual({ added: ["a", "b"], changed: [], removed: [] });
+    await until(() => active.health.list().length === 0, { message: "a sync that succeeds" });
+    expect(active.syncs.at(-1)?.delta.added).toEqual(["a", "b"]);
+    answers = [];
+    await active.update({ removed: ["a"] });
+    expect(active.syncs.at(-1)).toEqual({ peers: ["b"], delta: { added: [], changed: [], removed: ["a"] } });
+    expect(active.log.messages("error")).toHaveLength(2);
+  });
+
+  test("by throwing is a finding too, not the daemon's end", async () => {
+    await using active = setUp(() => Promise.reject(new Error("socket closed")));
+    await active.update({ added: [peer("a")] });
+    expect(active.health.list()[0]).toMatchObject({
+      code: "DATAPLANE_REFUSED",
+      text: "1 of 1; first: socket closed",
+    });
+  });
+
+  test("by not answering is cut off, and the next update is not stuck behind it", async () => {
+    let hang = true;
+    await using active = setUp(() => (hang ? new Promise<SyncReport>(() => {}) : { failed: [] }));
+    await active.update({ added: [peer("a")] });
+    expect(active.health.list()[0]?.text).toContain("500 ms");
+    hang = false;
+    active.run();
+    await active.update({ added: [peer("b")] });
+  });
+
+  test("over and over is not hammered", async () => {
+    await using active = setUp(() => refusal);
+    active.run();
+    await active.update({ added: [peer("a")] });
+    await until(() => active.syncs.length >= 2, { message: "a second try" });
+    expect(active.log.messages("error")).toHaveLength(1);
+    await Bun.sleep(300);
+    expect(active.syncs.length).toBeLessThan(4);
+  });
+});
+
+test("two updates never run into each other", async () => {
+  let busy = 0;
+  let most = 0;
+  await using active = setUp(async () => {
+    most = Math.max(most, ++busy);
+    await Bun.sleep(5);
+    busy--;
+    return { failed: [] };
+  });
+  await Promise.all(["a", "b", "c"].map((key) => active.update({ added: [peer(key)] })));
+  expect([most, active.syncs.length]).toEqual([1, 3]);
+});
+
+test("what the backend finds is shown, and is over when it does not find it any more", async () => {
+  const port: Finding = { code: "PORT_BUSY", severity: "warning", title: "t", text: "u", fix: "f" };
+  let looks = 0;
+  await using active = setUp(
+    () => ({ failed: [{ key: "a", reason: "no" }] }),
+    () => {
+      if (++looks > 1) throw new Error("health broke");
+      return [port];
+    },
+  );
+  active.run();
+  // Failing syncs make the loop look more often than once a minute.
+  await active.update({ added: [peer("a")] });
+  const codes = () => active.health.list().map((finding) => finding.code);
+  await until(() => codes().includes("PORT_BUSY"), { message: "the finding" });
+  await until(() => codes().includes("BACKEND_HEALTH"), { message: "that it cannot tell" });
+  expect(codes()).not.toContain("PORT_BUSY");
+});
