@@ -7,6 +7,8 @@ import type { LeaseStore, PeerUpdate } from "../lease/store.ts";
 import type { Health } from "../observe/health.ts";
 import type { Log } from "../observe/log.ts";
 import type { Pulse } from "../observe/loops.ts";
+import { yieldToEventLoop } from "../retry/event-loop.ts";
+import { Pace } from "../retry/pace.ts";
 import type { Journal } from "./journal.ts";
 import { noteDelta } from "./peer-events.ts";
 
@@ -34,9 +36,16 @@ export async function followPeers(input: PeersInput): Promise<void> {
   for (const lease of table.list()) peers.set(lease.key, toPeer(lease, families));
   for await (const update of store.watchPeers(signal)) {
     pulse(LONGEST_UPDATE_MS);
-    const delta = table.update(update);
+    // Thousands may come at once: whoever read them has used up its share of the event loop.
+    await yieldToEventLoop();
+    const delta = await table.updateInTurns(update);
+    const pace = new Pace();
     const removed = delta.removed.map((lease) => lease.key);
-    const added = delta.added.map((lease) => toPeer(lease, families));
+    const added: Peer[] = [];
+    for (const lease of delta.added) {
+      added.push(toPeer(lease, families));
+      if (pace.isDue()) await pace.rest();
+    }
     const changed = delta.changed.map(({ after }) => toPeer(after, families));
     for (const key of removed) peers.delete(key);
     for (const peer of added) peers.set(peer.key, peer);
@@ -58,7 +67,8 @@ function reportRejections(health: Health, delta: PeerDelta): void {
     health.raise(
       {
         code: "PEER_REJECTED",
-        severity: rejected.reason === "overlap" || rejected.reason === "own-subnet" ? "error" : "warning",
+        // Two other nodes' quarrel does not make this one unready.
+        severity: rejected.reason === "own-subnet" ? "error" : "warning",
         title: "a lease is not routed to",
         text: describeRejection(rejected),
         fix: "If that node is gone, delete its lease key from the store; otherwise give it another subnet.",

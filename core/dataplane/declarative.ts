@@ -7,7 +7,7 @@ import type { KernelObject, RouteObject, SysctlObject } from "../netlink/objects
 import { count } from "../observe/counts.ts";
 import type { Health } from "../observe/health.ts";
 import type { Log } from "../observe/log.ts";
-import { yieldToEventLoop } from "../retry/event-loop.ts";
+import { Pace } from "../retry/pace.ts";
 import { Turns } from "../retry/turns.ts";
 import { ensureDevice } from "./device.ts";
 import type { Driver, DriverEvents } from "./driver.ts";
@@ -39,8 +39,6 @@ export interface DeclarativeInput {
 
 /** Name under which the node's own objects are wanted; no subnet key looks like it. */
 const OWN = "own";
-/** Peers planned between two yields to the event loop. */
-const SLICE = 1_000;
 
 /** Runs a backend that says what it wants as data: plans, programs, and keeps the kernel as planned. */
 export class DeclarativeDriver implements Driver {
@@ -166,10 +164,11 @@ export class DeclarativeDriver implements Driver {
   async #change(delta: PeerDelta): Promise<void> {
     const facts = this.#facts ?? (await this.#readHost());
     const changes = new Map<string, readonly KernelObject[] | undefined>();
+    const pace = new Pace();
     for (const key of delta.removed) changes.set(key, undefined);
     for (const peer of [...delta.added, ...delta.changed]) {
       changes.set(peer.key, this.#plan(peer, facts));
-      if (changes.size % SLICE === 0) await yieldToEventLoop();
+      if (pace.isDue()) await pace.rest();
     }
     await this.#programmer.change(changes);
   }
@@ -203,10 +202,10 @@ export class DeclarativeDriver implements Driver {
   async #planAll(facts: HostFacts): Promise<void> {
     this.#programmer.stageOnly(new Set([OWN, ...this.#peers.keys()]));
     if (this.#lease) this.#programmer.stage(OWN, this.#planOwn(facts));
-    let planned = 0;
+    const pace = new Pace();
     for (const peer of this.#peers.values()) {
       this.#programmer.stage(peer.key, this.#plan(peer, facts));
-      if (++planned % SLICE === 0) await yieldToEventLoop();
+      if (pace.isDue()) await pace.rest();
     }
   }
 

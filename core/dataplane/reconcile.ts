@@ -1,12 +1,12 @@
 import type { BatchObject, ChangeFailure, Kernel, KernelChange } from "../netlink/kernel.ts";
-import { yieldToEventLoop } from "../retry/event-loop.ts";
+import { Pace } from "../retry/pace.ts";
 import type { ActualState } from "./actual.ts";
 import { equalObjects, identityOf } from "./identity.ts";
 import { orderChanges } from "./order.ts";
 import type { WantedState } from "./wanted.ts";
 
-/** Entries compared between two yields to the event loop. */
-const SLICE = 4_000;
+/** Entries compared between two looks at the clock. */
+const STEP = 100;
 
 /** What a reconcile found and did. */
 export interface Reconciled {
@@ -28,15 +28,16 @@ export async function diffStates(
   const gone: BatchObject[] = [];
   const { settled, surplus } = sortSurplus(wanted, actual.surplus);
   gone.push(...surplus);
+  const pace = new Pace();
   let seen = 0;
   for (const [identity, { object }] of wanted.entries()) {
     const has = actual.objects.get(identity);
     if (!settled.has(identity) && (!has || !equalObjects(has, object))) put.push(object);
-    if (++seen % SLICE === 0) await yieldToEventLoop();
+    if (++seen % STEP === 0 && pace.isDue(STEP)) await pace.rest();
   }
   for (const [identity, object] of actual.objects) {
     if (settled.has(identity) || wanted.get(identity) === undefined) gone.push(object);
-    if (++seen % SLICE === 0) await yieldToEventLoop();
+    if (++seen % STEP === 0 && pace.isDue(STEP)) await pace.rest();
   }
   return { put, gone };
 }

@@ -15,20 +15,30 @@ export interface Ran {
   readonly stderr: string;
 }
 
+const DEFAULT_TIMEOUT_MS = 30_000;
+/** A command that was ended at its time-out has this long to close its pipes; the end of a pipe can get lost. */
+const PIPE_PATIENCE_MS = 2_000;
+
 /**
  * Runs a command with an argument array, never through a shell. Throws Fault `EXEC_MISSING` when the file is not
  * installed, `EXEC_TIMEOUT` and `EXEC_FAILED` (with the first line of its standard error) otherwise.
  */
 export async function run(file: string, args: readonly string[], options: RunOptions = {}): Promise<Ran> {
   const { execa } = await import("execa");
-  const result = await execa(file, args, {
+  const timeout = options.timeout ?? DEFAULT_TIMEOUT_MS;
+  const running = execa(file, args, {
     reject: false,
     stdin: options.input === undefined ? "ignore" : "pipe",
     ...(options.input === undefined ? {} : { input: options.input }),
-    timeout: options.timeout ?? 30_000,
+    timeout,
     ...(options.env === undefined ? {} : { env: options.env }),
     stripFinalNewline: false,
   });
+  const result = await Promise.race([running, noEnd(timeout + PIPE_PATIENCE_MS)]);
+  if (result === undefined) {
+    running.kill("SIGKILL");
+    throw timeoutFault(file, timeout);
+  }
   if (!result.failed) return { stdout: result.stdout, stderr: result.stderr };
   if (result.code === "ENOENT") {
     throw new Fault("EXEC_MISSING", `command "${file}" is not installed`, {
@@ -36,7 +46,7 @@ export async function run(file: string, args: readonly string[], options: RunOpt
     });
   }
   if (result.timedOut) {
-    throw new Fault("EXEC_TIMEOUT", `"${file}" did not finish within ${options.timeout ?? 30_000} ms`);
+    throw timeoutFault(file, timeout);
   }
   const firstLine = (result.stderr || describeError(result)).trim().split("\n")[0] ?? "";
   throw new Fault(
@@ -46,4 +56,15 @@ export async function run(file: string, args: readonly string[], options: RunOpt
       cause: result,
     },
   );
+}
+
+/** Nothing, after `ms`; does not keep the process alive. */
+function noEnd(ms: number): Promise<undefined> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms).unref();
+  });
+}
+
+function timeoutFault(file: string, timeout: number): Fault {
+  return new Fault("EXEC_TIMEOUT", `"${file}" did not finish within ${timeout} ms`);
 }

@@ -1,4 +1,5 @@
 import type { Prefix } from "../net/prefix.ts";
+import { Pace } from "../retry/pace.ts";
 import { isLegal } from "./allocate.ts";
 import { prefixesOf } from "./key.ts";
 import type { Lease } from "./lease.ts";
@@ -77,23 +78,31 @@ export class PeerTable {
       : this.apply(update.puts, update.deletes);
   }
 
+  /**
+   * {@link update} that lets the event loop have its turn in between, for thousands of leases. Nobody may change the
+   * table until it is done; what is read meanwhile may be neither the old nor the new state.
+   */
+  async updateInTurns(update: PeerUpdate): Promise<PeerDelta> {
+    const steps =
+      update.type === "snapshot"
+        ? this.#apply(update.leases, this.#missingFrom(update.leases, update.unreadable))
+        : this.#apply(update.puts, update.deletes);
+    const pace = new Pace();
+    for (;;) {
+      const step = steps.next();
+      if (step.done) return step.value;
+      if (pace.isDue()) await pace.rest();
+    }
+  }
+
   /** Takes in a complete list: what it lacks is gone, save for the keys that exist but cannot be read. */
   reset(leases: readonly Lease[], unreadable: readonly string[] = []): PeerDelta {
-    if (this.#entries.size === 0) return this.apply(leases, []);
-    const present = new Set(unreadable);
-    for (const lease of leases) present.add(lease.key);
-    const gone = [...this.#entries.keys()].filter((key) => !present.has(key));
-    return this.apply(leases, gone);
+    return this.apply(leases, this.#missingFrom(leases, unreadable));
   }
 
   /** Takes in changes: first the deletes, then the puts; of several puts of one key the last counts. */
   apply(puts: readonly Lease[], deletes: readonly string[]): PeerDelta {
-    const before = new Map<string, Before>();
-    const dirty = new Set<Entry>();
-    for (const key of deletes) this.#forget(key, before, dirty);
-    for (const lease of puts) this.#put(lease, before, dirty);
-    this.#settle(dirty, before);
-    return this.#compare(before);
+    return finish(this.#apply(puts, deletes));
   }
 
   /** Changes the own lease (another subnet, another address) and judges all leases anew. */
@@ -102,8 +111,32 @@ export class PeerTable {
     const before = new Map<string, Before>();
     const dirty = new Set<Entry>();
     for (const entry of this.#entries.values()) this.#admit(entry, before, dirty);
-    this.#settle(dirty, before);
-    return this.#compare(before);
+    finish(this.#settle(dirty, before));
+    return finish(this.#compare(before));
+  }
+
+  #missingFrom(leases: readonly Lease[], unreadable: readonly string[] = []): readonly string[] {
+    if (this.#entries.size === 0) return [];
+    const present = new Set(unreadable);
+    for (const lease of leases) present.add(lease.key);
+    return [...this.#entries.keys()].filter((key) => !present.has(key));
+  }
+
+  /** Stops after every few entries, so that the caller may pause there. */
+  *#apply(puts: readonly Lease[], deletes: readonly string[]): Steps<PeerDelta> {
+    const before = new Map<string, Before>();
+    const dirty = new Set<Entry>();
+    let done = 0;
+    for (const key of deletes) {
+      this.#forget(key, before, dirty);
+      if (++done % STEP === 0) yield;
+    }
+    for (const lease of puts) {
+      this.#put(lease, before, dirty);
+      if (++done % STEP === 0) yield;
+    }
+    yield* this.#settle(dirty, before);
+    return yield* this.#compare(before);
   }
 
   #put(lease: Lease, before: Map<string, Before>, dirty: Set<Entry>): void {
@@ -152,9 +185,11 @@ export class PeerTable {
   }
 
   /** Judges the entries and all that hang together with them through overlaps. */
-  #settle(dirty: ReadonlySet<Entry>, before: Map<string, Before>): void {
+  *#settle(dirty: ReadonlySet<Entry>, before: Map<string, Before>): Steps<void> {
     const settled = new Set<Entry>();
+    let done = 0;
     for (const entry of dirty) {
+      if (++done % STEP === 0) yield;
       if (settled.has(entry) || !this.#index.has(entry)) continue;
       const group = this.#groupOf(entry);
       for (const member of group) {
@@ -202,13 +237,15 @@ export class PeerTable {
     entry.rejection = rejection;
   }
 
-  #compare(before: ReadonlyMap<string, Before>): PeerDelta {
+  *#compare(before: ReadonlyMap<string, Before>): Steps<PeerDelta> {
     const added: Lease[] = [];
     const changed: { before: Lease; after: Lease }[] = [];
     const removed: Lease[] = [];
     const rejected: RejectedPeer[] = [];
     const readmitted: string[] = [];
+    let done = 0;
     for (const [key, was] of before) {
+      if (++done % STEP === 0) yield;
       const after = this.get(key);
       if (!was.lease && after) added.push(after);
       if (was.lease && !after) removed.push(was.lease);
@@ -218,6 +255,20 @@ export class PeerTable {
       if (!rejection && was.rejection) readmitted.push(key);
     }
     return { added, changed, removed, rejected, readmitted };
+  }
+}
+
+/** Entries between two stops of {@link Steps}: some hundred microseconds of work. */
+const STEP = 100;
+
+/** Work that stops now and then. */
+type Steps<Result> = Generator<undefined, Result, undefined>;
+
+/** Does all steps at once. */
+function finish<Result>(steps: Steps<Result>): Result {
+  for (;;) {
+    const step = steps.next();
+    if (step.done) return step.value;
   }
 }
 

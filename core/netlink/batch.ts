@@ -1,4 +1,5 @@
 import { Fault } from "../observe/fault.ts";
+import { Pace } from "../retry/pace.ts";
 import { Allowance } from "./allowance.ts";
 import { describeErrno, EINVAL, ENODEV, EPERM } from "./errno.ts";
 import type { Exchange } from "./exchange.ts";
@@ -6,7 +7,6 @@ import { deviceOf, encodeChange } from "./families/change.ts";
 import { permissionFault, type Refusal } from "./faults.ts";
 import type { ChangeFailure, KernelChange } from "./kernel.ts";
 import { isAlreadySo } from "./outcome.ts";
-import { Pace } from "./pace.ts";
 
 /** Bytes of one send: larger ones gain nothing, and the kernel works a datagram off without letting go. */
 export const BATCH_BYTES = 32 * 1024;

@@ -1,6 +1,6 @@
 import { Fault } from "../observe/fault.ts";
+import { Pace } from "../retry/pace.ts";
 import type { Refusal } from "./faults.ts";
-import { Pace } from "./pace.ts";
 import { NetlinkSocket } from "./socket.ts";
 import { MessageBuilder } from "./wire/builder.ts";
 import {

@@ -1,5 +1,4 @@
 import { isInner } from "../../host/interface/candidates.ts";
-import type { UdpSocket } from "../../host/udp-sockets.ts";
 import type { Families, Subnets } from "../../lease/lease.ts";
 import { containsAddress, containsPrefix, type Prefix, parsePrefix } from "../../net/prefix.ts";
 import type { AddressState, LinkState, RouteState, WantedLink } from "../../netlink/objects.ts";
@@ -77,11 +76,14 @@ function overlapFinding(severity: "warning" | "error", text: string): Finding {
   };
 }
 
-/** Whether the devices that the backend wants can be made: VNI and port are free, and what exists fits. */
+/**
+ * Whether the devices that the backend wants can be made: VNI and port are free, and what exists fits. `ports`: of the
+ * UDP sockets that are bound.
+ */
 export function checkDevices(
   wanted: readonly WantedLink[],
   links: readonly LinkState[],
-  sockets: readonly UdpSocket[],
+  ports: readonly number[],
 ): CheckItem {
   const findings = wanted.flatMap(({ name, vxlan }): Finding[] => {
     const port = vxlan.port ?? VXLAN_PORT;
@@ -101,7 +103,8 @@ export function checkDevices(
       ...(same
         ? [deviceFinding("DEVICE_NAME_TAKEN", `${name} exists as a ${same.type ?? "physical"} device`)]
         : []),
-      ...(sockets.some((socket) => socket.port === port && !socket.kernel)
+      // A vxlan device shares its port with others of its kind, and with nobody else.
+      ...(ports.includes(port) && !links.some((link) => link.vxlan && (link.vxlan.port ?? VXLAN_PORT) === port)
         ? [deviceFinding("PORT_BUSY", `a process listens on UDP port ${port}: see ss -lunp sport = :${port}`)]
         : []),
     ];

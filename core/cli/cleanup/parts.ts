@@ -6,7 +6,9 @@ import { lockFileOf } from "../../host/lock.ts";
 import { identityFile } from "../../host/node-id.ts";
 import type { Kernel } from "../../netlink/kernel.ts";
 import { statusSocketOf } from "../../observe/status-socket.ts";
+import type { TrafficHost } from "../../traffic/host.ts";
 import type { TrafficManager } from "../../traffic/manager.ts";
+import { removeEmptyTables } from "../../traffic/nftables/empty-tables.ts";
 
 /** One kind of thing that flanneld leaves on a host. */
 export interface CleanupPart {
@@ -33,13 +35,20 @@ export function kernelPart(kernel: Kernel, scope: LeftoverScope): CleanupPart {
   };
 }
 
-/** Masquerade and forward rules, in nftables and in both variants of iptables. */
-export function trafficPart(manager: Pick<TrafficManager, "cleanup">): CleanupPart {
+/**
+ * Masquerade and forward rules, in nftables and in both variants of iptables. Where iptables-nft held some, the tables
+ * that it made for them go too, if nothing else is in them.
+ */
+export function trafficPart(manager: Pick<TrafficManager, "cleanup">, host: TrafficHost): CleanupPart {
   return {
     kind: "rule",
-    look: () => manager.cleanup({ dryRun: true }),
+    async look() {
+      const found = await manager.cleanup({ dryRun: true });
+      return found.map((text) => `rules: ${text.replace(/^removed /, "")}`);
+    },
     async remove() {
-      await manager.cleanup({ dryRun: false });
+      const removed = await manager.cleanup({ dryRun: false });
+      if (host.has("nft") && removed.some((text) => text.includes("tables"))) await removeEmptyTables(host.run);
     },
   };
 }

@@ -16,7 +16,7 @@ import { look } from "../../host/interface/find.ts";
 import { lockHolder } from "../../host/lock.ts";
 import { identifyNode } from "../../host/node-id.ts";
 import { assertSubnetFilePath, readSubnetFile } from "../../host/subnet-file.ts";
-import { listUdpSockets } from "../../host/udp-sockets.ts";
+import { listUdpPorts } from "../../host/udp-ports.ts";
 import type { Families } from "../../lease/lease.ts";
 import type { Kernel } from "../../netlink/kernel.ts";
 import { openKernel } from "../../netlink/open.ts";
@@ -149,7 +149,7 @@ async function checkBackend(
       if (backend.mode === "declarative") {
         const links = backend.links(facts);
         port = links[0]?.vxlan.port ?? port;
-        items.push(checkDevices(links, dump.links, listUdpSockets()));
+        items.push(checkDevices(links, dump.links, listUdpPorts()));
         items.push(checkMtu(choice.candidate.link, backend.mtu(facts), config.families));
       }
     } catch (error) {

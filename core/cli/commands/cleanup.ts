@@ -52,16 +52,13 @@ export async function cleanUp(line: CommandLine, discover: () => Registry): Prom
   const others = findDaemons();
   refuseUnsure(networks, others, options);
   const kernel = resources.adopt(await openKernel(log, run), (opened) => opened.close());
-  const traffic = new TrafficManager({
-    host: openTrafficHost(run),
-    health: new Health(log),
-    log,
-    resync: 5_000,
-  });
+  const host = openTrafficHost(run);
+  resources.defer(() => host.generation?.close());
+  const traffic = new TrafficManager({ host, health: new Health(log), log, resync: 5_000 });
   const notes: string[] = [];
   const parts = [
     kernelPart(kernel, { networks, shared: others.length > 0 }),
-    trafficPart(traffic),
+    trafficPart(traffic, host),
     ...(await backendParts(config, options, discover, notes)),
     filePart(options.subnetFile),
   ];

@@ -38,11 +38,8 @@ export async function reserveLease(line: CommandLine): Promise<Answered> {
 
 function refuseIllegal(subnets: Subnets, reason: string | undefined): void {
   if (reason === undefined) return;
-  const isHalf = subnets.ipv4 === undefined || subnets.ipv6 === undefined;
   throw new Fault("LEASE_ILLEGAL", `${describeSubnets(subnets)} cannot be reserved: ${reason}`, {
-    hint: isHalf
-      ? "Name a subnet that the network config allows; where it has both families, both, joined by a comma."
-      : "Name subnets that the network config allows.",
+    hint: "Name a subnet that the network config allows; where it has both families, both, joined by a comma.",
   });
 }
 

@@ -150,3 +150,26 @@ test("20,000 peers: no list, event or odd prefix length costs more than a pass o
   expect(one).toBeLessThan(0.5);
   expect(odd).toBeLessThan(150);
 });
+
+test("20,000 peers in turns: the same table and delta as at once, and timers run in between", async () => {
+  const leases = Array.from({ length: 20_000 }, (_, i) =>
+    stored({ ipv4: `10.${i >> 8}.${i & 255}.0/24` }, { publicIP: `172.16.${i >> 8}.${i & 255}` }),
+  );
+  const stray = stored({ ipv4: "10.0.0.0/9" }, { publicIP: "172.31.0.2" });
+  const [atOnce, inTurns] = [new PeerTable({ own, ranges }), new PeerTable({ own, ranges })];
+  const updates = [
+    { type: "snapshot", leases: [...leases, stray], revision: 1 },
+    { type: "changes", puts: [], deletes: leases.slice(0, 9_000).map(({ key }) => key), revision: 2 },
+    { type: "snapshot", leases: leases.slice(8_000), revision: 3, unreadable: [stray.key] },
+  ] as const;
+  let turns = 0;
+  const timer = setInterval(() => {
+    turns += 1;
+  }, 1);
+  for (const update of updates) {
+    expect(await inTurns.updateInTurns(update)).toEqual(atOnce.update(update));
+    expect(inTurns.size).toBe(atOnce.size);
+  }
+  clearInterval(timer);
+  expect(turns).toBeGreaterThan(2);
+});
