@@ -33,7 +33,8 @@ let madvise: ((start: number, length: number, advice: number) => number) | undef
  */
 export function dropCleanPages(): void {
   try {
-    madvise ??= dlopen("libc.so.6", { madvise: { args: ["u64", "u64", "i32"], returns: "i32" } }).symbols.madvise;
+    madvise ??= dlopen("libc.so.6", { madvise: { args: ["u64", "u64", "i32"], returns: "i32" } }).symbols
+      .madvise;
     droppable ??= findDroppable(readFileSync("/proc/self/smaps", "utf8"));
     for (const { start, end } of droppable) madvise(start, end - start, MADV_DONTNEED);
   } catch {

@@ -96,7 +96,7 @@ test(
     );
     const rejected = daemon.lines
       .slice(lines)
-      .filter(({ code, level }) => code === "PEER_REJECTED" && level === "error");
+      .filter(({ code, level }) => code === "PEER_REJECTED" && level !== "info");
     expect(rejected.map(({ subject }) => subject)).toHaveLength(2);
   },
   TIMEOUT,

@@ -52,7 +52,14 @@ export function hostSources(legacyTables: readonly string[]): readonly Source[] 
     file("host/modules", "/proc/modules"),
     file("host/udp", "/proc/net/udp"),
     file("host/udp6", "/proc/net/udp6"),
-    command("log/flanneld.log", "journalctl", "--unit=flanneld", "--lines=5000", "--no-pager", "--output=short-iso"),
+    command(
+      "log/flanneld.log",
+      "journalctl",
+      "--unit=flanneld",
+      "--lines=5000",
+      "--no-pager",
+      "--output=short-iso",
+    ),
   ];
 }
 

@@ -14,9 +14,9 @@ export class Redactor {
   /** `values`: secrets that are known, e.g. a password given by flag. */
   constructor(values: Iterable<string>) {
     // Longer ones first, so that no rest of one stays where another is a part of it.
-    this.#values = [...new Set([...values].filter((value) => value.length >= SHORTEST).flatMap(spellings))].sort(
-      (a, b) => b.length - a.length,
-    );
+    this.#values = [
+      ...new Set([...values].filter((value) => value.length >= SHORTEST).flatMap(spellings)),
+    ].sort((a, b) => b.length - a.length);
   }
 
   /** The text without secrets. */

@@ -104,7 +104,8 @@ export function checkDevices(
         ? [deviceFinding("DEVICE_NAME_TAKEN", `${name} exists as a ${same.type ?? "physical"} device`)]
         : []),
       // A vxlan device shares its port with others of its kind, and with nobody else.
-      ...(ports.includes(port) && !links.some((link) => link.vxlan && (link.vxlan.port ?? VXLAN_PORT) === port)
+      ...(ports.includes(port) &&
+      !links.some((link) => link.vxlan && (link.vxlan.port ?? VXLAN_PORT) === port)
         ? [deviceFinding("PORT_BUSY", `a process listens on UDP port ${port}: see ss -lunp sport = :${port}`)]
         : []),
     ];

@@ -48,7 +48,8 @@ export function trafficPart(manager: Pick<TrafficManager, "cleanup">, host: Traf
     },
     async remove() {
       const removed = await manager.cleanup({ dryRun: false });
-      if (host.has("nft") && removed.some((text) => text.includes("tables"))) await removeEmptyTables(host.run);
+      if (host.has("nft") && removed.some((text) => text.includes("tables")))
+        await removeEmptyTables(host.run);
     },
   };
 }

@@ -50,7 +50,10 @@ test("of two that overlap the one that does not count is told", () => {
   const older = lease("10.3.4.0-24", { publicIP: "192.0.2.1" });
   const newer = lease("10.3.4.0-24&fd00::-64", { publicIP: "192.0.2.2" });
   const [, second] = auditLeases({ leases: [older, newer], bad: [], times: new Map() }, undefined);
-  expect(problemsOf([older, newer])).toMatchObject({ "10.3.4.0-24": [], "10.3.4.0-24&fd00::-64": ["ILLEGAL", "OVERLAP"] });
+  expect(problemsOf([older, newer])).toMatchObject({
+    "10.3.4.0-24": [],
+    "10.3.4.0-24&fd00::-64": ["ILLEGAL", "OVERLAP"],
+  });
   expect(second?.problems).toEqual([]);
 });
 

@@ -6,7 +6,9 @@ describe.each(IMPLEMENTATIONS)("transmit checksum offload over %s", (_, open) =>
     await using host = await openHost(open);
     await addFlannel(host.kernel);
     const shown = async () =>
-      /^tx-checksum-ip-generic: (\w+)/m.exec((await host.ns.exec("ethtool", "-k", "flannel.1")).replace(/^\s+/gm, ""))?.[1];
+      /^tx-checksum-ip-generic: (\w+)/m.exec(
+        (await host.ns.exec("ethtool", "-k", "flannel.1")).replace(/^\s+/gm, ""),
+      )?.[1];
     expect(await host.kernel.txChecksum("flannel.1")).toBe(true);
     await host.kernel.setTxChecksum("flannel.1", false);
     expect(await shown()).toBe("off");
