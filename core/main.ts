@@ -63,6 +63,8 @@ async function runCommand(line: CommandLine, answer: NodeJS.WriteStream): Promis
       return tell(async () => (await import("./cli/commands/cleanup.ts")).cleanUp(line, discover));
     case "bundle":
       return tell(async () => (await import("./cli/commands/bundle.ts")).writeBundle(line, discover));
+    case "docker-opts":
+      return tell(async () => (await import("./cli/commands/docker-opts.ts")).writeDockerOptions(line));
     case "run": {
       const { runDaemon } = await import("./cli/commands/run.ts");
       return runDaemon(line, discover);

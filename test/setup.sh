@@ -33,13 +33,15 @@ need curl curl
 need unshare util-linux
 need setpriv util-linux
 need git git
+need dockerd docker.io
+need busybox busybox-static
 [ -e /etc/ssl/certs/ca-certificates.crt ] || missing="$missing ca-certificates"
 
 install_packages() {
   command -v apt-get >/dev/null 2>&1 || fail "missing:$missing; install these (only Debian's apt-get is automated)"
   [ "$(id -u)" = 0 ] || fail "missing:$missing; run as root once, or: sudo apt-get install$missing"
   say "installing$missing"
-  # Debian starts and enables etcd on installation; the tests start their own members.
+  # Debian starts and enables etcd and Docker on installation; the tests start their own.
   policy=/usr/sbin/policy-rc.d
   if [ ! -e "$policy" ]; then
     printf '#!/bin/sh\nexit 101\n' >"$policy"
@@ -58,6 +60,10 @@ install_packages() {
   case "$missing" in
     *etcd-server*)
       if [ -d /run/systemd/system ]; then systemctl disable etcd >&2 || true; fi ;;
+  esac
+  case "$missing" in
+    *docker.io*)
+      if [ -d /run/systemd/system ]; then systemctl disable docker.service docker.socket containerd >&2 || true; fi ;;
   esac
 }
 [ -z "$missing" ] || install_packages

@@ -65,7 +65,9 @@ export class Session {
     rememberIdentity(input.settings.subnetFile, prepared.identity);
     const mtu = await attach(input.store, prepared.driver, held);
     reportBridge(prepared.config, input.health);
-    await input.traffic.apply(wantedTraffic(prepared.config, held.lease.subnets, input.settings));
+    const rules = input.traffic.apply(wantedTraffic(prepared.config, held.lease.subnets, input.settings));
+    // Rules for another subnet are gone before containers hear of this one; otherwise nobody has to wait.
+    if (differs(previous, held.lease.subnets)) await rules;
     input.guard.set({
       networks: networksOf(prepared.config),
       subnets: held.lease.subnets,
@@ -213,6 +215,13 @@ async function abandon(driver: Prepared["driver"], error: unknown): Promise<void
       { hint: error instanceof Fault ? error.hint : "", cause: error },
     );
   }
+}
+
+/** Whether there was a subnet of a family before, and it is another one now. */
+function differs(previous: Subnets, now: Subnets): boolean {
+  return (["ipv4", "ipv6"] as const).some(
+    (family) => previous[family] !== undefined && previous[family] !== now[family],
+  );
 }
 
 function rangesOf({ config }: Prepared) {

@@ -12,6 +12,7 @@ export type Command =
   | "probe"
   | "cleanup"
   | "bundle"
+  | "docker-opts"
   | "backends"
   | "config-check"
   | "version"
@@ -147,6 +148,26 @@ export const COMMANDS: Readonly<Record<Command, CommandSpec>> = {
     flags: [...ETCD_FLAGS, ...INTERFACE_FLAGS, "subnet-file", ...PLUGIN_FLAGS],
     operand: "FILE",
     operandOptional: true,
+  },
+  "docker-opts": {
+    words: ["docker-opts"],
+    usage: "[-d FILE|-] [-i] [-c] [-k NAME] [-m] [FLAG]…",
+    summary: "Turn the subnet file into options for dockerd, as mk-docker-opts.sh does.",
+    flags: ["subnet-file"],
+    own: {
+      f: { placeholder: "FILE", help: "The subnet file, instead of --subnet-file." },
+      d: {
+        placeholder: "FILE|-",
+        help: "The file to write; - is standard output. Default: /run/docker_opts.env.",
+      },
+      i: {
+        placeholder: "",
+        help: "One variable for each option: DOCKER_OPT_BIP, …. Without -i and -c both forms.",
+      },
+      c: { placeholder: "", help: "One variable for all options." },
+      k: { placeholder: "NAME", help: "Name of that variable. Default: DOCKER_OPTS." },
+      m: { placeholder: "", help: "Leave out --ip-masq." },
+    },
   },
   backends: {
     words: ["backends"],

@@ -46,11 +46,7 @@ function gatewayOf(subnet: string): string {
  * taken when exactly one entry of it is valid. Nothing in it can make this throw.
  */
 export function parseSubnetFile(text: string): PreviousSubnetFile {
-  const values = new Map<string, string>();
-  for (const line of text.split("\n")) {
-    const match = /^(?:export\s+)?([A-Z0-9_]+)\s*=\s*(.*)$/.exec(line.trim());
-    if (match?.[1] !== undefined && match[2] !== undefined) values.set(match[1], unquote(match[2]));
-  }
+  const values = readVariables(text);
   const problems: string[] = [];
   const read = (name: string, family: 4 | 6) => readPrefix(name, values.get(name), family, problems);
   const mtu = Number(values.get("FLANNEL_MTU"));
@@ -60,6 +56,16 @@ export function parseSubnetFile(text: string): PreviousSubnetFile {
     subnets: pair(read("FLANNEL_SUBNET", 4), read("FLANNEL_IPV6_SUBNET", 6)),
     problems,
   };
+}
+
+/** The variables of a subnet file as they stand there, without quotes and comments. */
+export function readVariables(text: string): ReadonlyMap<string, string> {
+  const values = new Map<string, string>();
+  for (const line of text.split("\n")) {
+    const match = /^(?:export\s+)?([A-Z0-9_]+)\s*=\s*(.*)$/.exec(line.trim());
+    if (match?.[1] !== undefined && match[2] !== undefined) values.set(match[1], unquote(match[2]));
+  }
+  return values;
 }
 
 function unquote(value: string): string {

@@ -21,7 +21,7 @@ export interface LeaseInventory {
 
 /** Something that is wrong with an entry. */
 export interface LeaseProblem {
-  readonly code: "ILLEGAL" | "OVERLAP" | "ADDRESS_SHARED" | "ID_SHARED" | "JUNK";
+  readonly code: "illegal" | "overlap" | "address-shared" | "id-shared" | "junk";
   readonly text: string;
 }
 
@@ -60,7 +60,7 @@ export function auditLeases(
       modRevision: lease.modRevision,
       ...(time && { ageSeconds: Math.max(0, time.granted - time.left), ttlSeconds: Math.max(0, time.left) }),
       problems: [
-        ...(illegal === undefined ? [] : [{ code: "ILLEGAL", text: illegal } as const]),
+        ...(illegal === undefined ? [] : [{ code: "illegal", text: illegal } as const]),
         ...(overlaps.get(lease.key) ?? []),
         ...(shared.get(lease.key) ?? []),
       ],
@@ -71,7 +71,7 @@ export function auditLeases(
       key,
       kind: "junk",
       subnets: subnets ?? {},
-      problems: [{ code: "JUNK", text: reason }],
+      problems: [{ code: "junk", text: reason }],
     }),
   );
   return [...audited, ...junk].sort(compareKeys);
@@ -92,7 +92,7 @@ function findOverlaps(
   return new Map(
     table.rejected().map(({ lease, by }) => {
       const text = `overlaps ${by.key} of ${describeOwner(by.attrs)}, which counts`;
-      return [lease.key, [{ code: "OVERLAP", text }]] as const;
+      return [lease.key, [{ code: "overlap", text }]] as const;
     }),
   );
 }
@@ -112,9 +112,9 @@ function findShared(leases: readonly StoredLease[]): ReadonlyMap<string, readonl
     [...Map.groupBy(leases, ({ attrs }) => of(attrs))].filter(
       ([value, group]) => value !== undefined && group.length > 1,
     );
-  for (const [, group] of several((attrs) => attrs.nodeId)) note("ID_SHARED", "node id", group);
+  for (const [, group] of several((attrs) => attrs.nodeId)) note("id-shared", "node id", group);
   for (const [address, group] of several((attrs) => attrs.publicIP ?? attrs.publicIPv6)) {
-    note("ADDRESS_SHARED", address ?? "", group);
+    note("address-shared", address ?? "", group);
   }
   return problems;
 }

@@ -38,8 +38,10 @@ async function main(args: readonly string[]): Promise<number> {
   const subjects = chooseSubjects(options);
   const loadBefore = readLoad();
   const results: ScenarioResult[] = [];
+  const interrupted = stopOnInterrupt();
   for (const scenario of SCENARIOS) {
     if (options.only.length > 0 && !options.only.includes(scenario.name)) continue;
+    if (interrupted.aborted) break;
     const result = await runScenario(scenario, subjects, options);
     process.stdout.write(`${renderScenario(result, subjects.length > 1)}\n`);
     results.push(result);
@@ -68,6 +70,19 @@ function chooseSubjects({ against }: BenchOptions): readonly Subject[] {
     }
   }
   return [ours, ...other];
+}
+
+/**
+ * The first interrupt lets the scenario under way take its namespaces down (a terminal ends its daemons, too, so that
+ * it fails soon); the second one ends everything and leaves them.
+ */
+function stopOnInterrupt(): AbortSignal {
+  const controller = new AbortController();
+  process.once("SIGINT", () => {
+    process.stderr.write("interrupted: cleaning up (once more: end at once and leave the namespaces)\n");
+    controller.abort();
+  });
+  return controller.signal;
 }
 
 async function runScenario(

@@ -115,6 +115,8 @@ export class BenchHost implements AsyncDisposable {
     this.#routes[Symbol.dispose]();
     // Here and now: the kernel would take a namespace's devices apart later, in the middle of the next run.
     await this.host.namespace.run(["ip", "link", "delete", DEVICE]);
+    const port = Switch.port(this.host.number);
+    await this.#testbed.switch.namespace.run(["ip", "link", "delete", port]);
     await this.host[Symbol.asyncDispose]();
   }
 

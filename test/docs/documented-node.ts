@@ -27,6 +27,7 @@ function layout(family: Family, type: string): Layout {
 /** Layouts by the word that documents name them with; under any other word nothing was done yet. */
 const LAYOUTS: Readonly<Record<string, Layout>> = {
   vxlan: layout("v4", "vxlan"),
+  operator: layout("v4", "vxlan"),
   dual: layout("dual", "vxlan"),
   "host-gw": layout("v4", "host-gw"),
   alloc: layout("v4", "alloc"),

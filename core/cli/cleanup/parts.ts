@@ -1,5 +1,4 @@
 import { existsSync, rmSync } from "node:fs";
-import type { ActiveBackend } from "../../../plugins/sdk/backend.ts";
 import { findLeftovers, type LeftoverScope, removeLeftovers } from "../../dataplane/leftovers.ts";
 import { describeObject } from "../../dataplane/peer-state.ts";
 import { lockFileOf } from "../../host/lock.ts";
@@ -54,8 +53,13 @@ export function trafficPart(manager: Pick<TrafficManager, "cleanup">, host: Traf
   };
 }
 
+/** The part of an active backend that is asked here. */
+export interface SelfCleaning {
+  cleanup(options: { readonly dryRun: boolean }): Promise<readonly string[]>;
+}
+
 /** What a backend that acts itself made. */
-export function backendPart(backend: Pick<ActiveBackend, "cleanup">): CleanupPart {
+export function backendPart(backend: SelfCleaning): CleanupPart {
   return {
     kind: "backend",
     look: () => backend.cleanup({ dryRun: true }),

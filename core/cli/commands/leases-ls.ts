@@ -63,7 +63,7 @@ function renderTime(seconds: number | undefined): string {
 function notesOf({ kind, problems }: AuditedLease): string {
   const notes = [
     ...(kind === "reservation" ? ["reservation"] : []),
-    ...problems.map(({ code, text }) => `${code.toLowerCase().replace("_", " ")}: ${text}`),
+    ...problems.map(({ code, text }) => `${code.replace("-", " ")}: ${text}`),
   ];
   return notes.join("; ") || "-";
 }

@@ -1,4 +1,3 @@
-import type { TcpOutcome } from "../../host/tcp.ts";
 import type { Finding } from "../../observe/finding.ts";
 import type { ProbeTarget } from "./targets.ts";
 
@@ -45,21 +44,30 @@ export function mtuFinding({ node, subnet }: ProbeTarget, largest: number, mtu: 
   };
 }
 
-/** Echo requests are answered, TCP is not: the sign of spoilt checksums, or of a firewall. */
-export function tcpFinding(
+/** Something on the way says no to TCP. */
+export function tcpBlockedFinding({ node, subnet }: ProbeTarget, address: string, reason: string): Finding {
+  return {
+    code: "PROBE_TCP_BLOCKED",
+    severity: "error",
+    title: "TCP to a peer is rejected on the way",
+    text: `${node}, ${subnet}: a TCP connection to ${address} fails (${reason}), ping does not`,
+    fix: "Look for a firewall on the peer, or between the hosts, that rejects TCP of the cluster network.",
+  };
+}
+
+/** Echo requests are answered, TCP is not: the sign of spoilt checksums, or of a firewall that drops. */
+export function tcpSilentFinding(
   { node, subnet }: ProbeTarget,
   address: string,
-  tcp: TcpOutcome,
   offload: { readonly dev: string; readonly on: boolean | undefined } | undefined,
 ): Finding {
-  const how = tcp.outcome === "unreachable" ? `fails (${tcp.reason})` : "gets no answer, not even a refusal";
   const state =
     offload?.on === undefined ? "" : `; checksum offload of ${offload.dev} is ${offload.on ? "on" : "off"}`;
   return {
     code: "PROBE_TCP_CHECKSUM",
     severity: "error",
     title: "ping reaches a peer, TCP does not",
-    text: `${node}, ${subnet}: a TCP connection to ${address} ${how}${state}`,
+    text: `${node}, ${subnet}: a TCP connection to ${address} gets no answer, not even a refusal${state}`,
     fix:
       'Checksums spoilt by a NIC or NAT do this: set "ChecksumOffload": "off" in the Backend (vxlan) on all nodes. ' +
       "If that does not help, look for a firewall on the peer that drops TCP.",

@@ -1,7 +1,13 @@
 import type { PingOptions, PingResult } from "../../host/ping.ts";
 import type { TcpOutcome } from "../../host/tcp.ts";
 import type { Finding } from "../../observe/finding.ts";
-import { lossFinding, mtuFinding, tcpFinding, unreachableFinding } from "./findings.ts";
+import {
+  lossFinding,
+  mtuFinding,
+  tcpBlockedFinding,
+  tcpSilentFinding,
+  unreachableFinding,
+} from "./findings.ts";
 import type { ProbeAddress, ProbeTarget } from "./targets.ts";
 
 /** What a probe sends packets with. */
@@ -72,8 +78,9 @@ async function measureAnswering(
   const findings: Finding[] = [];
   if (received < sent) findings.push(lossFinding(target, sent, received));
   if (largest < mtu) findings.push(mtuFinding(target, largest, mtu));
-  if (tcp.outcome === "timeout" || tcp.outcome === "unreachable") {
-    findings.push(tcpFinding(target, address, tcp, await instruments.offload(address)));
+  if (tcp.outcome === "unreachable") findings.push(tcpBlockedFinding(target, address, tcp.reason));
+  if (tcp.outcome === "timeout") {
+    findings.push(tcpSilentFinding(target, address, await instruments.offload(address)));
   }
   const rtt = median(times);
   return {

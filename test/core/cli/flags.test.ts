@@ -223,6 +223,43 @@ describe("commands", () => {
     expect(refusal(["config", "chek", "f"]).hint).toContain("flanneld config check");
   });
 
+  test("a command has flags of its own, which others do not know", () => {
+    const line = parse([
+      "leases",
+      "reserve",
+      "-for",
+      "192.0.2.7",
+      "10.5.7.0/24",
+      "--force",
+      "--etcd-prefix=/x",
+    ]);
+    expect(line).toMatchObject({
+      command: "leases-reserve",
+      operand: "10.5.7.0/24",
+      options: { etcdPrefix: "/x" },
+    });
+    expect(line.own.get("for")).toBe("192.0.2.7");
+    expect(line.own.has("force")).toBe(true);
+    expect(parse(["leases", "reserve", "s", "-for=n", "-force=false"]).own.has("force")).toBe(false);
+    expect(parse(["cleanup"]).own.has("dry-run")).toBe(false);
+    expect(refusal(["cleanup", "-dry-run=perhaps"]).message).toBe(
+      'flag -dry-run: "perhaps" is neither true nor false',
+    );
+    expect(refusal(["leases", "reserve", "s", "-for"]).message).toBe("flag -for needs a value");
+    expect(refusal(["cleanup", "--dryrun"]).hint).toBe("did you mean -dry-run?");
+    expect(refusal(["probe", "--force"]).code).toBe("FLAG_UNKNOWN");
+  });
+
+  test("an argument may be left out where it is optional", () => {
+    expect(parse(["probe"]).operand).toBe("");
+    expect(parse(["probe", "192.0.2.7"]).operand).toBe("192.0.2.7");
+    expect(refusal(["probe", "a", "b"]).message).toBe('argument "b" is stray');
+    expect(refusal(["leases", "release"]).message).toBe("argument SUBNET is missing");
+    expect(refusal(["leases"]).hint).toContain("flanneld leases ls");
+    expect(parse(["help", "leases", "release"]).topic).toBe("leases-release");
+    expect(parse(["help", "leases"]).topic).toBe("leases-ls");
+  });
+
   test("backends has an output form", () => {
     expect(parse(["backends"]).output).toBe("text");
     expect(parse(["backends", "-o", "json"]).output).toBe("json");

@@ -33,7 +33,7 @@ test("a lease in order, a reservation and junk, in the order of their addresses"
   const audited = auditLeases({ leases, bad, times }, RANGES);
   expect(audited.map(({ key }) => key)).toEqual([".lock", "10.3.8.0-24", "10.3.9.0-24", "10.3.10.0-24"]);
   const [junk, untold, reservation, told] = audited;
-  expect(junk).toMatchObject({ kind: "junk", problems: [{ code: "JUNK", text: "the key is not a subnet" }] });
+  expect(junk).toMatchObject({ kind: "junk", problems: [{ code: "junk", text: "the key is not a subnet" }] });
   expect(untold).toMatchObject({ kind: "lease", problems: [] });
   expect(untold).not.toHaveProperty("ttlSeconds");
   expect(reservation).toMatchObject({ kind: "reservation", problems: [] });
@@ -42,7 +42,7 @@ test("a lease in order, a reservation and junk, in the order of their addresses"
 
 test("an illegal lease is one only where the config is known", () => {
   const illegal = lease("10.9.1.0-24", { publicIP: "192.0.2.1" });
-  expect(problemsOf([illegal])).toEqual({ "10.9.1.0-24": ["ILLEGAL"] });
+  expect(problemsOf([illegal])).toEqual({ "10.9.1.0-24": ["illegal"] });
   expect(auditLeases({ leases: [illegal], bad: [], times: new Map() }, undefined)[0]?.problems).toEqual([]);
 });
 
@@ -52,7 +52,7 @@ test("of two that overlap the one that does not count is told", () => {
   const [, second] = auditLeases({ leases: [older, newer], bad: [], times: new Map() }, undefined);
   expect(problemsOf([older, newer])).toMatchObject({
     "10.3.4.0-24": [],
-    "10.3.4.0-24&fd00::-64": ["ILLEGAL", "OVERLAP"],
+    "10.3.4.0-24&fd00::-64": ["illegal", "overlap"],
   });
   expect(second?.problems).toEqual([]);
 });
@@ -64,8 +64,8 @@ test("an address or a node id in several leases", () => {
     lease("10.3.3.0-24", { publicIP: "192.0.2.3", nodeId: "b" }),
   ];
   expect(problemsOf(leases)).toEqual({
-    "10.3.1.0-24": ["ADDRESS_SHARED"],
-    "10.3.2.0-24": ["ID_SHARED", "ADDRESS_SHARED"],
-    "10.3.3.0-24": ["ID_SHARED"],
+    "10.3.1.0-24": ["address-shared"],
+    "10.3.2.0-24": ["id-shared", "address-shared"],
+    "10.3.3.0-24": ["id-shared"],
   });
 });
