@@ -46,51 +46,6 @@ export class Listener implements Disposable {
   }
 }
 
-/** Sends one datagram, from a port that nothing was sent from before, and returns the answer to it later. */
-export async function send(from: Located, address: string): Promise<Question> {
-  const question = new Question();
-  const socket = await inNamespace(from.namespace, () =>
-    Bun.udpSocket({
-      hostname: address.includes(":") ? "::" : "0.0.0.0",
-      port: 0,
-      socket: { data: (_, answer) => question.answer(answer.toString()) },
-    }),
-  );
-  question.own(socket);
-  socket.send("who am I?", PORT, address);
-  return question;
-}
-
-/** A datagram on its way to a {@link Listener}. */
-export class Question implements Disposable {
-  readonly #answered = Promise.withResolvers<string>();
-  #socket: Bun.udp.Socket<"buffer"> | undefined;
-
-  own(socket: Bun.udp.Socket<"buffer">): void {
-    this.#socket = socket;
-  }
-
-  answer(text: string): void {
-    this.#answered.resolve(text);
-  }
-
-  /** The address that the other side saw; "" when no answer came within `deadline` ms. */
-  async seenAs(deadline = 3_000): Promise<string> {
-    const timer = setTimeout(() => this.#answered.resolve(""), deadline);
-    try {
-      return await this.#answered.promise;
-    } finally {
-      clearTimeout(timer);
-      this[Symbol.dispose]();
-    }
-  }
-
-  [Symbol.dispose](): void {
-    this.#socket?.close();
-    this.#socket = undefined;
-  }
-}
-
 /** Addresses outside of the cluster that stand for a network of `MasqExclude`. */
 export const EXCLUDED = { ipv4: "203.0.113.9", ipv6: "fd00:99::9" } as const;
 
@@ -118,7 +73,25 @@ function networkOf(gateway = ""): string {
   return canonicalPrefix(gateway) ?? gateway;
 }
 
-/** Who a {@link Listener} at `address` takes `from` for; "" when it does not hear it, or is not heard. */
+/**
+ * Who a {@link Listener} at `address` takes `from` for; "" when no answer comes within `deadline` ms. Each question
+ * comes from a new port, so it is a flow of its own, which the rules of that moment decide about.
+ */
 export async function seenFrom(from: Located, address: string, deadline = 3_000): Promise<string> {
-  return (await send(from, address)).seenAs(deadline);
+  const { promise, resolve } = Promise.withResolvers<string>();
+  const socket = await inNamespace(from.namespace, () =>
+    Bun.udpSocket({
+      hostname: address.includes(":") ? "::" : "0.0.0.0",
+      port: 0,
+      socket: { data: (_, answer) => resolve(answer.toString()) },
+    }),
+  );
+  const timer = setTimeout(resolve, deadline, "");
+  try {
+    socket.send("who am I?", PORT, address);
+    return await promise;
+  } finally {
+    clearTimeout(timer);
+    socket.close();
+  }
 }

@@ -10,7 +10,7 @@ import type { Host } from "../lab/host.ts";
 import { expectInSync } from "../lab/oracle.ts";
 import { PingFlow } from "../lab/ping-flow.ts";
 import type { Pod } from "../lab/pod.ts";
-import { Listener, type Question, routeOutside, send } from "./outside.ts";
+import { Listener, routeOutside, seenFrom } from "./outside.ts";
 
 const RESTARTS = 20;
 /** Time between two new flows of the pod to the world outside, ms. */
@@ -55,16 +55,13 @@ test(`${RESTARTS} restarts of a node with traffic, its rules moving from iptable
   expect(await unmasqueraded(cluster)).toBe(0);
 }, 90_000);
 
-/**
- * Sends datagrams from ever new ports, until stopped: each is a flow of its own, which the rules of that very moment
- * decide about (those of a known flow are not asked again).
- */
+/** Begins flow after flow, until stopped: the rules are not asked again about a known one. */
 function startFreshFlows(from: Pod, addresses: readonly string[]) {
   const answers: Promise<string>[] = [];
   let running = true;
   const sending = (async () => {
     while (running) {
-      for (const address of addresses) answers.push(ask(await send(from, address)));
+      for (const address of addresses) answers.push(seenFrom(from, address));
       await Bun.sleep(FLOW_MS);
     }
   })();
@@ -75,10 +72,6 @@ function startFreshFlows(from: Pod, addresses: readonly string[]) {
     return { asked: seen.length, unanswered: seen.filter((address) => address === "").length };
   };
   return { stop, [Symbol.asyncDispose]: async () => void (await stop()) };
-}
-
-function ask(question: Question): Promise<string> {
-  return question.seenAs();
 }
 
 /** Counts what reaches the world outside under the address of a pod, whatever it is. */
