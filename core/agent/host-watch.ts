@@ -1,6 +1,6 @@
 import type { InterfaceChoice } from "../host/interface/choose.ts";
 import { type InterfaceWishes, look } from "../host/interface/find.ts";
-import { stillHolds } from "../host/interface/keep.ts";
+import { isDowngrade, isUpgrade, stillHolds } from "../host/interface/keep.ts";
 import type { Families } from "../lease/lease.ts";
 import type { Kernel, Notice } from "../netlink/kernel.ts";
 import type { Health } from "../observe/health.ts";
@@ -67,15 +67,16 @@ async function reconsider({
 }: HostWatchInput): Promise<boolean> {
   const { choice, families } = current();
   const { decision, dump } = await look({ kernel, wish, families });
-  if (stillHolds(choice, dump)) {
+  const next = "choice" in decision ? decision.choice : undefined;
+  if (stillHolds(choice, dump) && !(next && isUpgrade(choice, next))) {
     health.clear("INTERFACE_LOST");
     return false;
   }
-  if ("choice" in decision) {
+  if (next && !isDowngrade(choice, next)) {
     health.clear("INTERFACE_LOST");
     // The new address is tried until it works.
     pulse(Number.POSITIVE_INFINITY);
-    await changed(decision.choice);
+    await changed(next);
     return false;
   }
   health.raise({
@@ -84,8 +85,11 @@ async function reconsider({
     title: "the interface to other hosts is lost",
     text:
       `${choice.candidate.link.name} ${choice.ipv4 ?? ""} ${choice.ipv6 ?? ""}`.trim() +
-      `: ${decision.fault.message}`,
-    fix: decision.fault.hint,
+      `: ${"fault" in decision ? decision.fault.message : "only a link-local address is left"}`,
+    fix:
+      "fault" in decision
+        ? decision.fault.hint
+        : "It is followed as soon as the interface has an address again.",
   });
   return true;
 }

@@ -151,7 +151,7 @@ async function release(store: LeaseStore, log: Log): Promise<void> {
 
 /** When clean pages are dropped: soon after READY, once things are quiet, then regularly; ms. */
 const TRIM_AFTER_MS = [1_000, 4_000] as const;
-const TRIM_EVERY_MS = 30_000;
+const TRIM_EVERY_MS = 15_000;
 
 async function trimMemory(signal: AbortSignal): Promise<void> {
   for (let turn = 0; !signal.aborted; turn++) {

@@ -186,3 +186,22 @@ test(
   },
   TIMEOUT,
 );
+
+test(
+  "an address that is lost for a while is not given up for a link-local one",
+  async () => {
+    const dual = await Cluster.create({ hosts: 2, family: "dual" });
+    await using _ = dual;
+    const [h1] = dual.hosts as [Host];
+    const [daemon] = (await dual.startDaemons()) as [Daemon];
+    const before = (await ownLease(dual, h1))!;
+    await h1.namespace.exec("ip", "-6", "address", "delete", "fd00:db8::1/64", "dev", "ext0");
+    await daemon.waitForLog((line) => line.code === "INTERFACE_LOST");
+    expect((await ownLease(dual, h1))!.value).toEqual(before.value!);
+    await h1.namespace.exec("ip", "-6", "address", "add", "fd00:db8::1/64", "dev", "ext0", "nodad");
+    await daemon.waitForLog((line) => line.code === "INTERFACE_LOST" && /^over/.test(String(line.msg)));
+    await expectInSync(dual.hosts, dual.etcd, { deadline: 20_000 });
+    expect((await ownLease(dual, h1))!.value).toEqual(before.value!);
+  },
+  TIMEOUT,
+);

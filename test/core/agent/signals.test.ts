@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 
 const module = new URL("../../../core/agent/signals.ts", import.meta.url).pathname;
+const exec = new URL("../../../core/host/exec.ts", import.meta.url).pathname;
 const observe = new URL("../observe/recording-log.ts", import.meta.url).pathname;
 const script = `
   import { stopOnSignal } from ${JSON.stringify(module)};
@@ -12,6 +13,13 @@ const script = `
     console.log(log.messages().join("|"));
     if (process.env.LEAVE === "1") clearInterval(alive);
   });
+  if (process.env.COMMAND === "1") {
+    const { run } = await import(${JSON.stringify(exec)});
+    run("sleep", ["5"]).catch(() => {});
+    const children = "/proc/self/task/" + process.pid + "/children";
+    while ((await Bun.file(children).text()) === "") await Bun.sleep(5);
+    signal.addEventListener("abort", () => setTimeout(() => process.exit(0), 50));
+  }
   console.log("ready");
 `;
 
@@ -45,4 +53,12 @@ test("a second signal ends the process at once", async () => {
   child.kill("SIGINT");
   await child.exited;
   expect(child.signalCode).toBe("SIGINT");
+});
+
+test("a signal while a command runs is no other one: execa listens to signals, too", async () => {
+  const { child, line } = start({ COMMAND: "1" });
+  expect(await line()).toBe("ready");
+  child.kill("SIGTERM");
+  expect(await line()).toBe("SIGTERM received, stopping; the data plane stays");
+  expect({ code: await child.exited, signal: child.signalCode }).toEqual({ code: 0, signal: null });
 });
