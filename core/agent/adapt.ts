@@ -59,7 +59,11 @@ export class Adaptation {
     const to = describeChoice(choice);
     log.warn("the address of this host changed, following it", { from, to, reason: choice.reason });
     this.#input.sessions.journal.note("host", `the address of this host changed from ${from} to ${to}`);
-    return this.#turns.take(() => this.#replace(this.#session.prepared.understood, choice));
+    return this.#turns.take(() => {
+      // From the old address nothing is answered; to notice that by itself would take the store many seconds.
+      this.#input.sessions.store.reconnect();
+      return this.#replace(this.#session.prepared.understood, choice);
+    });
   };
 
   /** Ends the running session within about `patience` ms. */

@@ -108,6 +108,9 @@ export interface LeaseStore {
   /** Endless: a snapshot first, then changes or further snapshots; ends only on abort. */
   watchPeers(signal: AbortSignal): AsyncIterable<PeerUpdate>;
 
+  /** This host's address changed: connections made from the old one lead nowhere, and are made anew. */
+  reconnect(): void;
+
   /** Gives the own lease back (only when the operator asked for release on stop). */
   release(): Promise<void>;
 

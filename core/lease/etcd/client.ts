@@ -244,6 +244,12 @@ export class EtcdClient {
     old.close();
   }
 
+  /** Drops all connections; the next call makes new ones. */
+  reconnect(): void {
+    if (this.#closed) return;
+    for (const member of this.#members.keys()) this.#replace(member, this.#tls);
+  }
+
   /** Certificates are often renewed in place: a refused handshake reads the files again before the next try. */
   #reloadTls(): void {
     let fresh: TlsMaterial;

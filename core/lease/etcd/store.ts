@@ -147,6 +147,10 @@ export class EtcdStore implements LeaseStore {
     }
   }
 
+  reconnect(): void {
+    this.#client.reconnect();
+  }
+
   /** Bounded by a few seconds; throws a Fault when etcd cannot be reached. */
   async release(): Promise<void> {
     await this.#key?.release(this.#either(AbortSignal.timeout(RELEASE_MS)));
