@@ -114,18 +114,26 @@ export class EtcdClient {
     });
   }
 
-  /** Opens a watch stream at the preferred member. Its failures belong to {@link fail}. */
+  /**
+   * Opens a watch stream at the preferred member. Throws a Fault when it (or the login before it) is refused; what
+   * befalls the stream afterwards belongs to {@link fail}.
+   */
   async openWatch(): Promise<OpenStream<"watch">> {
     this.#refuseIfClosed();
     const member = this.#member(0);
-    const token = await this.#tokenOf(member);
-    count(this.stats.requests, "watch");
-    const stream = await member.stream("watch", { token, requireLeader: true });
-    return { stream, member, token };
+    try {
+      const token = await this.#tokenOf(member);
+      count(this.stats.requests, "watch");
+      const stream = await member.stream("watch", { token, requireLeader: true });
+      return { stream, member, token };
+    } catch (error) {
+      if (error instanceof Fault) throw error;
+      throw this.fail({ member, token: undefined }, this.#explain(error, undefined));
+    }
   }
 
   /** Takes note of a watch that failed: drops a bad token, passes over to the next member; returns the fault. */
-  fail({ member, token }: OpenStream<"watch">, failure: Failure): Fault {
+  fail({ member, token }: Pick<OpenStream<"watch">, "member" | "token">, failure: Failure): Fault {
     count(this.stats.failures, failure.kind);
     if (failure.kind === "token") this.#login.drop(token);
     if (isMemberFailure(failure)) this.#passOver(member, failure);
