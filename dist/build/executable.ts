@@ -71,6 +71,9 @@ export async function buildExecutable(
         target: target.bun,
         executablePath: runtime,
         assets: stageManifests(join(repository, input.plugins), names, join(work, "assets")),
+        // The daemon does a little of everything once and then waits: compiling code for speed costs more than it
+        // gives. A backend that moves packets itself turns it back (Bun.unsafe.setJITPolicy(1)).
+        jitPolicy: 8,
         // Nothing in the working directory may act on the daemon.
         autoloadDotenv: false,
         autoloadBunfig: false,
