@@ -19,10 +19,10 @@ export class RepairPacer {
     this.#counted = now();
   }
 
-  /** How long to wait before looking at a disturbance, ms. */
+  /** How long to wait before looking at a disturbance, ms: when the allowance is used up, until one repair is back. */
   delay(): number {
     this.#regain();
-    return this.#allowance >= 1 ? QUIET_MS : REGAIN_MS;
+    return Math.max(QUIET_MS, Math.ceil((1 - this.#allowance) * REGAIN_MS));
   }
 
   /** Whether somebody is undoing our work faster than we are allowed to repair it. */

@@ -138,20 +138,6 @@ describe("vxlan, dual stack", () => {
   );
 
   test(
-    "twenty deletions in two seconds",
-    async () => {
-      const burst = "for n in $(seq 20); do ip link del flannel.1 2>/dev/null || true; sleep 0.1; done";
-      const from = performance.now();
-      await h1!.namespace.exec("sh", "-c", burst);
-      await expectInSync(scene.hosts, scene.cluster.etcd, { deadline: 15_000 });
-      console.info(
-        `  in sync ${Math.round(performance.now() - from)} ms after the first of twenty deletions`,
-      );
-    },
-    TIMEOUT,
-  );
-
-  test(
     "another MAC address of the device is published, and the peers take it over",
     async () => {
       const before = await ownLease(scene.cluster, h1!);
@@ -205,6 +191,21 @@ describe("vxlan, dual stack", () => {
       scene.daemons[0] = scene.cluster.startDaemon(h1!);
       await scene.daemons[0].ready;
       await expectInSync(scene.hosts, scene.cluster.etcd);
+    },
+    TIMEOUT,
+  );
+
+  // Last: it uses up what a daemon may repair at full speed, see the finding DATAPLANE_FIGHT.
+  test(
+    "twenty deletions in two seconds",
+    async () => {
+      const burst = "for n in $(seq 20); do ip link del flannel.1 2>/dev/null || true; sleep 0.1; done";
+      const from = performance.now();
+      await h1!.namespace.exec("sh", "-c", burst);
+      await expectInSync(scene.hosts, scene.cluster.etcd, { deadline: 15_000 });
+      console.info(
+        `  in sync ${Math.round(performance.now() - from)} ms after the first of twenty deletions`,
+      );
     },
     TIMEOUT,
   );

@@ -42,6 +42,16 @@ test("an endless fight comes down to one repair per 3 s", () => {
   expect(fight(state, 300_000)).toBeWithin(95, 102);
 });
 
+test("a disturbance some time after a fight waits only for the rest of the 3 s", () => {
+  const state = setUp();
+  fight(state, 60_000);
+  const { clock, pacer } = state;
+  clock.now += 2_000;
+  expect(pacer.delay()).toBe(1_000);
+  clock.now += 900;
+  expect(pacer.delay()).toBe(200);
+});
+
 test("the fight is over when half of the allowance is back", () => {
   const state = setUp();
   fight(state, 60_000);
