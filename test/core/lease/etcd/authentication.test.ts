@@ -3,7 +3,7 @@ import type { EtcdOptions } from "../../../../core/lease/etcd/client.ts";
 import { EtcdServer } from "../../../lab/etcd.ts";
 import { until } from "../../../lab/until.ts";
 import { PREFIX, RecordingLog, TEST_TIMEOUT_MS, TestNode } from "./node.ts";
-import { open, outcome } from "./probe.ts";
+import { open, outcome, refusalOf } from "./probe.ts";
 
 setDefaultTimeout(TEST_TIMEOUT_MS);
 
@@ -29,7 +29,7 @@ describe.concurrent("authentication", () => {
     }
     using client = open({ endpoints: [etcd.endpoint], login: { username: "flannel", password: SECRET } });
     const denied = client.call("range", { key: Buffer.from("/elsewhere") });
-    await expect(denied).rejects.toMatchObject({ code: "ETCD_PERMISSION" });
+    expect(await refusalOf(denied)).toMatchObject({ code: "ETCD_PERMISSION" });
   });
 
   test("user and password given, but etcd has authentication off: works with one warning", async () => {

@@ -4,6 +4,7 @@ import { EtcdServer } from "../../../lab/etcd.ts";
 import { RpcProxy } from "../../../lab/rpc-proxy.ts";
 import { until } from "../../../lab/until.ts";
 import { PREFIX, TEST_TIMEOUT_MS, TestNode } from "./node.ts";
+import { refusalOf } from "./probe.ts";
 
 setDefaultTimeout(TEST_TIMEOUT_MS);
 
@@ -50,7 +51,7 @@ test("etcd starts late, and stopping does not wait for it", async () => {
     message: "no finding",
   });
   abort.abort();
-  await expect(aborted).rejects.toMatchObject({ code: "CONFIG_ABORTED" });
+  expect(await refusalOf(aborted)).toMatchObject({ code: "CONFIG_ABORTED" });
   await etcd.restart();
   expect((await reading).text).toBe(CONFIG);
   expect(late.health.list()).toEqual([]);

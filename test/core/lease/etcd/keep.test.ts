@@ -4,6 +4,7 @@ import { TcpProxy } from "../../../lab/proxy.ts";
 import { RpcProxy } from "../../../lab/rpc-proxy.ts";
 import { until } from "../../../lab/until.ts";
 import { attrsOf, ONE_SUBNET, PREFIX, RANGES, TEST_TIMEOUT_MS, TestNode } from "./node.ts";
+import { refusalOf } from "./probe.ts";
 
 setDefaultTimeout(TEST_TIMEOUT_MS);
 
@@ -45,9 +46,9 @@ describe.concurrent("keep", () => {
   });
 
   test("A1: a margin that leaves no time is refused at start", async () => {
-    await expect(
-      TestNode.open(1, "http://127.0.0.1:1", { ttlMs: 5_000, marginMs: 5_000 }),
-    ).rejects.toMatchObject({
+    expect(
+      await refusalOf(TestNode.open(1, "http://127.0.0.1:1", { ttlMs: 5_000, marginMs: 5_000 })),
+    ).toMatchObject({
       code: "LEASE_MARGIN",
     });
   });
@@ -122,9 +123,9 @@ describe.concurrent("keep", () => {
     for (const name of ["192.0.2.1", "000000000001-000000000001", "192.0.2.2", "000000000002-000000000002"]) {
       expect(finding?.text).toContain(name);
     }
-    await expect(
-      one.store.updateAttrs(attrsOf(1, { backendType: "host-gw" }), one.signal),
-    ).rejects.toMatchObject({
+    expect(
+      await refusalOf(one.store.updateAttrs(attrsOf(1, { backendType: "host-gw" }), one.signal)),
+    ).toMatchObject({
       code: "LEASE_CONFLICT",
     });
     // Many looks later nothing has been written: the other node only renews.

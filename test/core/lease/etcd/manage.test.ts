@@ -6,6 +6,7 @@ import { silentLog } from "../../../../core/observe/log.ts";
 import { EtcdServer } from "../../../lab/etcd.ts";
 import { until } from "../../../lab/until.ts";
 import { PREFIX, TEST_TIMEOUT_MS, TestNode } from "./node.ts";
+import { refusalOf } from "./probe.ts";
 
 setDefaultTimeout(TEST_TIMEOUT_MS);
 
@@ -22,13 +23,6 @@ async function manage() {
   const done = stack.move();
   return { etcd, manager, [Symbol.asyncDispose]: () => done.disposeAsync() };
 }
-
-/** What a promise rejects with. Bun's `rejects` blocks the event loop that the answer has to come by. */
-const refusalOf = (promise: Promise<unknown>) =>
-  promise.then(
-    () => undefined,
-    (error: unknown) => error,
-  );
 
 const ofAddress = (publicIP: string) => ({ backendType: "", publicIP });
 const ofNode = (nodeId: string) => ({ backendType: "", nodeId });

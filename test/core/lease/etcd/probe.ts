@@ -20,3 +20,11 @@ export async function outcome(client: EtcdClient): Promise<Fault | "ok"> {
     throw error;
   }
 }
+
+/** What a promise rejects with. Bun's `rejects` blocks the event loop that the answer has to come by. */
+export function refusalOf(promise: Promise<unknown>): Promise<unknown> {
+  return promise.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+}
