@@ -1,3 +1,4 @@
+import { dirname } from "node:path";
 import type { ExternalInterface } from "../../plugins/sdk/facts.ts";
 import { type NetworkConfig, type NetworkConfigReading, readNetworkConfig } from "../config/network.ts";
 import { ActiveDriver } from "../dataplane/active.ts";
@@ -128,7 +129,13 @@ export async function prepareBackend(
           external,
           health,
           timeouts: chosen.loaded.manifest.timeouts,
-          host: { log: log.child({ plugin: name }), run, signal },
+          host: {
+            kernel,
+            log: log.child({ plugin: name }),
+            run,
+            runDirectory: dirname(settings.subnetFile),
+            signal,
+          },
         });
   return {
     understood,

@@ -237,12 +237,14 @@ export class DeclarativeDriver implements Driver {
         this.#made.add(link.name);
         if (this.#repair) this.#remade += 1;
       }
-      await ensureDevice(kernel, { ...link, mac: this.#macs.get(link.name) ?? link.mac }, log);
+      const known = this.#macs.get(link.name);
+      const wanted = link.type === "vxlan" && known !== undefined ? { ...link, mac: known } : link;
+      await ensureDevice(kernel, wanted, log);
     }
     const devices = links.map((link) => link.name);
     this.#programmer.own(
       devices,
-      links.some((link) => link.vxlan.learning === true),
+      links.some((link) => link.type === "vxlan" && link.vxlan.learning === true),
     );
     const facts = await gatherFacts(kernel, { external, devices, usesRoutes });
     for (const { name, mac } of Object.values(facts.links)) if (mac !== undefined) this.#macs.set(name, mac);

@@ -1,6 +1,7 @@
 import type { Kernel } from "../netlink/kernel.ts";
-import type { LinkState, VxlanAttrs, WantedLink } from "../netlink/objects.ts";
+import type { IpipAttrs, LinkState, VxlanAttrs, WantedLink } from "../netlink/objects.ts";
 import type { Log } from "../observe/log.ts";
+import { looksLikeOurs } from "./device-name.ts";
 
 /** What to do about a device a backend wants. */
 export type DevicePlan =
@@ -17,21 +18,36 @@ export function planDevice(wanted: WantedLink, actual: LinkState | undefined): D
   if (!actual) return { action: "create" };
   const differences = compareDevice(wanted, actual);
   if (differences.length > 0) {
-    const mac = actual.type === wanted.type ? actual.mac : undefined;
+    const mac = wanted.type === "vxlan" && actual.type === "vxlan" ? actual.mac : undefined;
     return { action: "recreate", differences, ...(mac === undefined ? {} : { mac }) };
   }
   return {
     action: "adopt",
-    ...(actual.mtu === wanted.mtu ? {} : { mtu: wanted.mtu }),
+    ...(keepsMtu(wanted, actual) ? {} : { mtu: wanted.mtu }),
     raise: !actual.up,
   };
 }
 
+/** The lower MTU of an ipip device is the operator's, as upstream has it. */
+function keepsMtu(wanted: WantedLink, actual: LinkState): boolean {
+  return actual.mtu === wanted.mtu || (wanted.type === "ipip" && actual.mtu > 0 && actual.mtu < wanted.mtu);
+}
+
 function compareDevice(wanted: WantedLink, actual: LinkState): readonly string[] {
   if (actual.type !== wanted.type) return [`kind ${actual.type ?? "none"}, wanted ${wanted.type}`];
-  const has: VxlanAttrs | undefined = actual.vxlan;
+  if (wanted.type === "vxlan") return compareVxlan(wanted.vxlan, actual.vxlan);
+  return wanted.type === "ipip" ? compareIpip(wanted.ipip, actual.ipip) : [];
+}
+
+function compareIpip(want: IpipAttrs, has: IpipAttrs | undefined): readonly string[] {
+  if (!has) return ["its ipip attributes cannot be read"];
+  return (["local", "remote"] as const).flatMap((end) =>
+    has[end] === want[end] ? [] : [`${end} ${has[end] ?? "any"}, wanted ${want[end] ?? "any"}`],
+  );
+}
+
+function compareVxlan(want: VxlanAttrs, has: VxlanAttrs | undefined): readonly string[] {
   if (!has) return ["its vxlan attributes cannot be read"];
-  const want = wanted.vxlan;
   const differences: string[] = [];
   const note = (name: string, is: unknown, should: unknown) =>
     differences.push(`${name} ${is}, wanted ${should}`);
@@ -66,24 +82,17 @@ export async function ensureDevice(kernel: Kernel, wanted: WantedLink, log: Log)
   if (plan.action === "recreate") {
     log.warn(`making device ${wanted.name} anew`, { differences: plan.differences });
     await kernel.deleteLink(wanted.name);
-    made = { ...wanted, mac: plan.mac ?? wanted.mac };
+    if (wanted.type === "vxlan") made = { ...wanted, mac: plan.mac ?? wanted.mac };
   }
   await kernel.createLink(made);
   await kernel.setLink(wanted.name, { up: true });
-  log.info(`made device ${wanted.name}`, { mtu: made.mtu, mac: made.mac, ...made.vxlan });
+  const { name, type, ...attributes } = made;
+  log.info(`made device ${name}`, { kind: type, ...attributes });
   return true;
 }
 
-/** Names of our vxlan devices of every VNI. */
-const OUR_DEVICE = /^flannel(-v6)?\.\d+$/;
-
-/** Whether a device is named like ours; its kind and what lies on it tell whether it is. */
-export function isOurDeviceName(name: string): boolean {
-  return OUR_DEVICE.test(name);
-}
-
 /**
- * Devices left by an earlier configuration (another VNI, another backend): named like ours, of kind vxlan, not
+ * Devices left by an earlier configuration (another VNI, another backend): named and made like ours, not
  * wanted now, and holding an address of one of our networks, so that another daemon's device is never meant.
  */
 export function findStaleDevices(
@@ -92,7 +101,7 @@ export function findStaleDevices(
   devicesInOurNetworks: ReadonlySet<string>,
 ): readonly string[] {
   return links
-    .filter((link) => link.type === "vxlan" && isOurDeviceName(link.name))
+    .filter(looksLikeOurs)
     .filter((link) => !wanted.has(link.name) && devicesInOurNetworks.has(link.name))
     .map((link) => link.name);
 }

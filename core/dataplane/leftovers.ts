@@ -3,7 +3,7 @@ import { type BatchObject, type Kernel, type KernelChange, ROUTE_PROTOCOL } from
 import type { LinkState, NexthopState, RouteState } from "../netlink/objects.ts";
 import { Fault } from "../observe/fault.ts";
 import { idLiesIn, liesIn, routeObject } from "./actual.ts";
-import { isOurDeviceName } from "./device.ts";
+import { looksLikeOurs } from "./device-name.ts";
 import { orderChanges } from "./order.ts";
 
 /** What of ours the kernel holds: devices with all that lies on them, and what lies elsewhere. */
@@ -45,7 +45,7 @@ export function chooseLeftovers(dump: LeftoverDump, { networks, shared }: Leftov
   const routes = dump.routes.filter(({ dst }) => lies(dst));
   const marked = new Set(routes.map(({ dev }) => dev));
   const devices = dump.links
-    .filter(({ name, type }) => type === "vxlan" && isOurDeviceName(name))
+    .filter(looksLikeOurs)
     .filter(({ name }) => {
       if (marked.has(name)) return true;
       const own = dump.addresses.filter(({ dev, scope }) => dev === name && scope !== SCOPE_LINK);

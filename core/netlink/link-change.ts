@@ -24,7 +24,7 @@ export async function creationFault(
       "See the network config.",
     );
   }
-  if (await kernel.link(wanted.name)) return linkExistsFault(wanted.name);
+  if (wanted.type !== "vxlan" || (await kernel.link(wanted.name))) return linkExistsFault(wanted.name);
   // EEXIST without a device of that name: another vxlan device of the same outer family has the VNI on that port.
   const { vni, port } = wanted.vxlan;
   const holder = (await kernel.links()).find(

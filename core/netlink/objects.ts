@@ -102,8 +102,18 @@ export interface VxlanAttrs {
   readonly l2miss?: boolean;
 }
 
-/** A device a backend needs before the lease is acquired (`ip link add NAME mtu MTU address MAC type TYPE …`). */
-export interface WantedLink {
+/** ipip device attributes (`ip link add … type ipip …`). Absent means: none, any. */
+export interface IpipAttrs {
+  readonly local?: string;
+  readonly remote?: string;
+  /** 0 inherits the TTL of the inner packet. */
+  readonly ttl?: number;
+  /** Whether the outer packet carries DF (`pmtudisc`); false is `nopmtudisc`. */
+  readonly pmtudisc?: boolean;
+}
+
+/** `ip link add NAME mtu MTU address MAC type vxlan …` */
+export interface WantedVxlan {
   readonly name: string;
   readonly type: "vxlan";
   readonly mtu: number;
@@ -111,6 +121,25 @@ export interface WantedLink {
   readonly mac: string;
   readonly vxlan: VxlanAttrs;
 }
+
+/** `ip link add NAME mtu MTU type ipip …` */
+export interface WantedIpip {
+  readonly name: string;
+  readonly type: "ipip";
+  /** A lower MTU that an existing device has is the operator's, and stays. */
+  readonly mtu: number;
+  readonly ipip: IpipAttrs;
+}
+
+/** `ip link add NAME mtu MTU type wireguard`; keys and peers are set apart (generic netlink). */
+export interface WantedWireguard {
+  readonly name: string;
+  readonly type: "wireguard";
+  readonly mtu: number;
+}
+
+/** A device a backend needs before the lease is acquired. */
+export type WantedLink = WantedVxlan | WantedIpip | WantedWireguard;
 
 /** A device as the kernel has it. */
 export interface LinkState {
@@ -132,6 +161,7 @@ export interface LinkState {
   /** Index of the master device (bridge, bond, VRF). */
   readonly master?: number;
   readonly vxlan?: VxlanAttrs;
+  readonly ipip?: IpipAttrs;
 }
 
 /** An address as the kernel has it. */

@@ -149,7 +149,7 @@ export class RtnetlinkKernel implements Kernel {
   }
 
   async createLink(link: WantedLink): Promise<void> {
-    const { underlay } = link.vxlan;
+    const underlay = link.type === "vxlan" ? link.vxlan.underlay : undefined;
     const index = underlay === undefined ? undefined : this.#lookUp(underlay)?.state.index;
     if (underlay !== undefined && index === undefined) throw underlayMissingFault(link.name, underlay);
     const { refusal } = this.#query.request((b, s) => encodeLinkCreate(b, s, link, index));

@@ -1,4 +1,5 @@
 import type { Families, LeaseData, Peer, Subnets } from "../../core/lease/lease.ts";
+import type { Kernel } from "../../core/netlink/kernel.ts";
 import type { KernelObject, WantedLink } from "../../core/netlink/objects.ts";
 import type { Finding } from "../../core/observe/finding.ts";
 import type { HostFacts } from "./facts.ts";
@@ -88,13 +89,28 @@ export interface SyncReport {
   readonly failed: readonly { readonly key: string; readonly reason: string }[];
 }
 
+/**
+ * The kernel's network state as a backend that acts itself may read and change it; see core/netlink/kernel.ts. What it
+ * writes carries our mark (route protocol 140).
+ */
+export type HostKernel = Pick<
+  Kernel,
+  "links" | "link" | "addresses" | "routes" | "neighbours" | "createLink" | "setLink" | "deleteLink" | "apply"
+>;
+
 /** Host services for a backend that acts itself. */
 export interface Host {
+  readonly kernel: HostKernel;
   readonly log: {
     info(message: string, fields?: Readonly<Record<string, unknown>>): void;
     warn(message: string, fields?: Readonly<Record<string, unknown>>): void;
   };
-  /** Runs a command without a shell; rejects on a non-zero exit. `timeout` in ms. */
+  /** Folder for small files that may go at a reboot: that of the subnet file, `/run/flannel` by default. */
+  readonly runDirectory: string;
+  /**
+   * Runs a command without a shell, with `env` beside the daemon's own environment; `timeout` in ms. Rejects on a
+   * non-zero exit and at the time-out; the error, or its `cause`, then has what was printed as `stdout` and `stderr`.
+   */
   run(
     file: string,
     args: readonly string[],
@@ -122,7 +138,15 @@ export interface ActiveBackend {
   /** The daemon stops: let go, leave the data plane forwarding where the kind of backend allows it. */
   stop(): Promise<void>;
   /** Removes everything this backend ever made on the host; returns what it removed (or would remove). */
-  cleanup(options: { readonly dryRun: boolean }): Promise<readonly string[]>;
+  cleanup(options: CleanupOptions): Promise<readonly string[]>;
+}
+
+/** How a cleanup is done. */
+export interface CleanupOptions {
+  /** Only say what would be removed. */
+  readonly dryRun: boolean;
+  /** Given where `prepare` was not called before: `flanneld cleanup`, after the daemon has ended. */
+  readonly host?: Host;
 }
 
 /** Types a plugin's default export: `export default defineBackend({ … })`. */

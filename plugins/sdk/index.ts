@@ -7,6 +7,7 @@ export type { Families, Lease, LeaseData, Peer, PeerFamily, Subnets } from "../.
 export type {
   AddressObject,
   FdbObject,
+  IpipAttrs,
   KernelObject,
   LinkState,
   NeighbourObject,
@@ -14,7 +15,10 @@ export type {
   RouteObject,
   SysctlObject,
   VxlanAttrs,
+  WantedIpip,
   WantedLink,
+  WantedVxlan,
+  WantedWireguard,
 } from "../../core/netlink/objects.ts";
 export type { Finding, Severity } from "../../core/observe/finding.ts";
 export * from "./backend.ts";

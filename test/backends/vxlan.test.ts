@@ -30,13 +30,12 @@ describe("the devices", () => {
   });
 
   test("leave the port to the kernel unless one is given", () => {
-    expect(vxlanWith().links(FACTS)[0]?.vxlan).not.toHaveProperty("port");
+    expect(vxlanWith().links(FACTS)[0]).not.toHaveProperty("vxlan.port");
   });
 
   test("carry the options that are on", () => {
-    expect(vxlanWith({ GBP: true, Learning: true }, IPV4).links(FACTS)[0]?.vxlan).toMatchObject({
-      gbp: true,
-      learning: true,
+    expect(vxlanWith({ GBP: true, Learning: true }, IPV4).links(FACTS)[0]).toMatchObject({
+      vxlan: { gbp: true, learning: true },
     });
   });
 
@@ -55,7 +54,7 @@ describe("the devices", () => {
 
   test("send from the interface's own address, whatever is published (A22)", () => {
     const nat = { ...FACTS, external: { ...FACTS.external, publicIP: "203.0.113.5" } };
-    expect(vxlanWith({}, IPV4).links(nat)[0]?.vxlan.local).toBe("192.0.2.1");
+    expect(vxlanWith({}, IPV4).links(nat)[0]).toMatchObject({ vxlan: { local: "192.0.2.1" } });
   });
 });
 

@@ -1,8 +1,11 @@
 import { describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { ActiveBackend, Host, PeerDelta } from "flannel/sdk";
 import { Node } from "../core/dataplane/node.ts";
 import { showDataPath } from "../core/dataplane/oracle.ts";
-import { runIn } from "../lab/in-namespace.ts";
+import { kernelIn, runIn } from "../lab/in-namespace.ts";
 import { bareFacts, deepFreeze, expectPlain, peerFrom, subnetsOf } from "./inputs.ts";
 import { BY_MODE, configure, onePerStack, type Setting } from "./plugins.ts";
 
@@ -14,7 +17,16 @@ async function openMachine() {
   const node = stack.use(await Node.create("active"));
   const controller = new AbortController();
   stack.defer(() => controller.abort());
-  const host: Host = { log: { info() {}, warn() {} }, run: runIn(node.ns), signal: controller.signal };
+  const directory = stack.adopt(mkdtempSync(join(tmpdir(), "flannel-active-")), (made) =>
+    rmSync(made, { recursive: true }),
+  );
+  const host: Host = {
+    kernel: stack.adopt(kernelIn(node.ns), (kernel) => kernel.close()),
+    log: { info() {}, warn() {} },
+    run: runIn(node.ns),
+    runDirectory: directory,
+    signal: controller.signal,
+  };
   const done = stack.move();
   return { node, host, [Symbol.asyncDispose]: () => done.disposeAsync() };
 }

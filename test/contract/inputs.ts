@@ -58,8 +58,8 @@ export function readyFacts(backend: DeclarativeBackend, mtu = 1500): HostFacts {
   return deepFreeze({ ...facts, links });
 }
 
-function madeLink({ name, type, mtu, mac, vxlan }: WantedLink, index: number): LinkState {
-  return { name, index, type, mtu, mac, up: true, running: true, loopback: false, vxlan };
+function madeLink(link: WantedLink, index: number): LinkState {
+  return { ...link, index, up: true, running: true, loopback: false };
 }
 
 /** Node n's subnets, in the enabled families. */

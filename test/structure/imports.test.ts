@@ -21,7 +21,7 @@ const FLOORS: readonly (readonly string[])[] = [
 /** Plain data and values that anybody may use, the plugin contract included; they use nothing but each other. */
 const LEAVES = [
   /^core\/net\//,
-  /^core\/netlink\/objects\.ts$/,
+  /^core\/netlink\/(objects|kernel)\.ts$/,
   /^core\/lease\/lease\.ts$/,
   /^core\/observe\/finding\.ts$/,
 ];

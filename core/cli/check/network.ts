@@ -1,7 +1,7 @@
 import { isInner } from "../../host/interface/candidates.ts";
 import type { Families, Subnets } from "../../lease/lease.ts";
 import { containsAddress, containsPrefix, type Prefix, parsePrefix } from "../../net/prefix.ts";
-import type { AddressState, LinkState, RouteState, WantedLink } from "../../netlink/objects.ts";
+import type { AddressState, LinkState, RouteState, WantedLink, WantedVxlan } from "../../netlink/objects.ts";
 import type { Finding } from "../../observe/finding.ts";
 import { type CheckItem, item } from "./item.ts";
 
@@ -85,35 +85,47 @@ export function checkDevices(
   links: readonly LinkState[],
   ports: readonly number[],
 ): CheckItem {
-  const findings = wanted.flatMap(({ name, vxlan }): Finding[] => {
-    const port = vxlan.port ?? VXLAN_PORT;
-    const overIPv6 = vxlan.local?.includes(":") === true;
-    const holder = links.find(
-      (link) =>
-        link.name !== name &&
-        link.vxlan?.vni === vxlan.vni &&
-        (link.vxlan.port ?? VXLAN_PORT) === port &&
-        (link.vxlan.local?.includes(":") === true) === overIPv6,
-    );
-    const same = links.find((link) => link.name === name && link.type !== "vxlan");
+  const findings = wanted.flatMap((device): Finding[] => {
+    const same = links.find((link) => link.name === device.name && link.type !== device.type);
     return [
-      ...(holder
-        ? [deviceFinding("VNI_TAKEN", `device ${holder.name} has VNI ${vxlan.vni} on port ${port}`)]
-        : []),
+      ...(device.type === "vxlan" ? findTaken(device, links, ports) : []),
       ...(same
-        ? [deviceFinding("DEVICE_NAME_TAKEN", `${name} exists as a ${same.type ?? "physical"} device`)]
-        : []),
-      // A vxlan device shares its port with others of its kind, and with nobody else.
-      ...(ports.includes(port) &&
-      !links.some((link) => link.vxlan && (link.vxlan.port ?? VXLAN_PORT) === port)
-        ? [deviceFinding("PORT_BUSY", `a process listens on UDP port ${port}: see ss -lunp sport = :${port}`)]
+        ? [deviceFinding("DEVICE_NAME_TAKEN", `${same.name} exists as a ${same.type ?? "physical"} device`)]
         : []),
     ];
   });
-  const shown = wanted.map(
-    ({ name, vxlan }) => `${name}, VNI ${vxlan.vni}, UDP port ${vxlan.port ?? VXLAN_PORT}`,
+  return item("devices", wanted.map(describeDevice).join("; ") || "none needed", dropDoubles(findings));
+}
+
+/** Another device that holds the VNI on that port, and a process that holds the port. */
+function findTaken(
+  { name, vxlan }: WantedVxlan,
+  links: readonly LinkState[],
+  ports: readonly number[],
+): readonly Finding[] {
+  const port = vxlan.port ?? VXLAN_PORT;
+  const overIPv6 = vxlan.local?.includes(":") === true;
+  const holder = links.find(
+    (link) =>
+      link.name !== name &&
+      link.vxlan?.vni === vxlan.vni &&
+      (link.vxlan.port ?? VXLAN_PORT) === port &&
+      (link.vxlan.local?.includes(":") === true) === overIPv6,
   );
-  return item("devices", shown.join("; ") || "none needed", dropDoubles(findings));
+  return [
+    ...(holder
+      ? [deviceFinding("VNI_TAKEN", `device ${holder.name} has VNI ${vxlan.vni} on port ${port}`)]
+      : []),
+    // A vxlan device shares its port with others of its kind, and with nobody else.
+    ...(ports.includes(port) && !links.some((link) => link.vxlan && (link.vxlan.port ?? VXLAN_PORT) === port)
+      ? [deviceFinding("PORT_BUSY", `a process listens on UDP port ${port}: see ss -lunp sport = :${port}`)]
+      : []),
+  ];
+}
+
+function describeDevice(device: WantedLink): string {
+  if (device.type !== "vxlan") return device.name;
+  return `${device.name}, VNI ${device.vxlan.vni}, UDP port ${device.vxlan.port ?? VXLAN_PORT}`;
 }
 
 function deviceFinding(code: string, text: string): Finding {

@@ -148,7 +148,7 @@ async function checkBackend(
       if (found.length > 0) items.push(item("plugin check", manifest.name, found));
       if (backend.mode === "declarative") {
         const links = backend.links(facts);
-        port = links[0]?.vxlan.port ?? port;
+        port = links.find((link) => link.type === "vxlan")?.vxlan.port ?? port;
         items.push(checkDevices(links, dump.links, listUdpPorts()));
         items.push(checkMtu(choice.candidate.link, backend.mtu(facts), config.families));
       }

@@ -87,7 +87,7 @@ export class CommandKernel implements Kernel {
 
   async createLink(link: WantedLink): Promise<void> {
     if (!isDeviceName(link.name)) throw badObjectFault("a device name", link.name);
-    const { underlay } = link.vxlan;
+    const underlay = link.type === "vxlan" ? link.vxlan.underlay : undefined;
     if (underlay !== undefined && !(await this.link(underlay)))
       throw underlayMissingFault(link.name, underlay);
     const refusal = await command(this.#run, "ip", createArguments(link));

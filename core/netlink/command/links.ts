@@ -1,18 +1,37 @@
 import { parseIPv4 } from "../../net/ipv4.ts";
 import { readAddressAssignType } from "../assign-type.ts";
-import type { LinkState, VxlanAttrs, WantedLink } from "../objects.ts";
+import type { IpipAttrs, LinkState, VxlanAttrs, WantedLink } from "../objects.ts";
 import { flagOf, type Json, numberOf, recordOf, textOf, wordsOf } from "./json.ts";
 
 /** The first multicast address, 224.0.0.0 (RFC 5771). */
 const FIRST_MULTICAST = 0xe0000000;
 
 /** Arguments of `ip` that create the device. */
-export function createArguments({ name, type, mtu, mac, vxlan }: WantedLink): string[] {
-  const { vni, underlay, local, port, learning, gbp, group, l2miss } = vxlan;
+export function createArguments(link: WantedLink): string[] {
+  const { name, type, mtu } = link;
   return [
     ...["link", "add", "name", name],
     ...(mtu > 0 ? ["mtu", String(mtu)] : []),
-    ...["txqueuelen", "0", "address", mac, "type", type, "id", String(vni)],
+    ...["txqueuelen", "0"],
+    ...(link.type === "vxlan" ? ["address", link.mac] : []),
+    ...["type", type],
+    ...(link.type === "vxlan" ? vxlanArguments(link.vxlan) : []),
+    ...(link.type === "ipip" ? ipipArguments(link.ipip) : []),
+  ];
+}
+
+function ipipArguments({ local, remote, ttl, pmtudisc }: IpipAttrs): string[] {
+  return [
+    ...["local", local ?? "any", "remote", remote ?? "any"],
+    ...["ttl", ttl ? String(ttl) : "inherit", "tos", "0"],
+    pmtudisc ? "pmtudisc" : "nopmtudisc",
+  ];
+}
+
+function vxlanArguments(vxlan: VxlanAttrs): string[] {
+  const { vni, underlay, local, port, learning, gbp, group, l2miss } = vxlan;
+  return [
+    ...["id", String(vni)],
     ...(underlay === undefined ? [] : ["dev", underlay]),
     ...(local === undefined ? [] : ["local", local]),
     ...(group === undefined ? [] : [isMulticast(group) ? "group" : "remote", group]),
@@ -58,6 +77,17 @@ export function decodeLink(
     ...(lower === undefined ? {} : { lower }),
     ...(master === undefined ? {} : { master }),
     ...(type === "vxlan" ? { vxlan: decodeVxlan(recordOf(info, "info_data")) } : {}),
+    ...(type === "ipip" ? { ipip: decodeIpip(recordOf(info, "info_data")) } : {}),
+  };
+}
+
+function decodeIpip(data: Json): IpipAttrs {
+  const [local, remote] = [textOf(data, "local"), textOf(data, "remote")];
+  return {
+    ...(local === undefined || local === "any" ? {} : { local }),
+    ...(remote === undefined || remote === "any" ? {} : { remote }),
+    ttl: numberOf(data, "ttl") ?? 0,
+    pmtudisc: flagOf(data, "pmtudisc"),
   };
 }
 

@@ -1,5 +1,5 @@
 import { badObjectFault } from "../faults.ts";
-import type { LinkState, WantedLink } from "../objects.ts";
+import type { IpipAttrs, LinkState, WantedLink } from "../objects.ts";
 import type { MessageBuilder } from "../wire/builder.ts";
 import {
   AF_UNSPEC,
@@ -28,6 +28,7 @@ import {
   RTM_NEWLINK,
 } from "../wire/constants.ts";
 import type { AttributeCursor, MessageCursor } from "../wire/reader.ts";
+import { decodeIpip, encodeIpip } from "./ipip.ts";
 import { decodeVxlan, encodeVxlan, type RawVxlan } from "./vxlan.ts";
 
 /** A device whose underlay is still an index: the name needs a second look-up. */
@@ -58,7 +59,7 @@ export function encodeLinkQuery(builder: MessageBuilder, sequence: number, which
 }
 
 /**
- * `ip link add NAME mtu MTU address MAC txqueuelen 0 type vxlan …`: MAC and MTU travel in the creating request, so
+ * `ip link add NAME mtu MTU [address MAC] txqueuelen 0 type TYPE …`: MAC and MTU travel in the creating request, so
  * that there is no moment with other ones. Throws Fault `NETLINK_BAD_OBJECT`.
  */
 export function encodeLinkCreate(
@@ -72,12 +73,15 @@ export function encodeLinkCreate(
   builder.attributeText(IFLA_IFNAME, link.name);
   if (link.mtu > 0) builder.attributeU32(IFLA_MTU, link.mtu);
   builder.attributeU32(IFLA_TXQLEN, 0);
-  builder.attributeMac(IFLA_ADDRESS, link.mac);
+  if (link.type === "vxlan") builder.attributeMac(IFLA_ADDRESS, link.mac);
   const info = builder.openNest(IFLA_LINKINFO);
   builder.attributeText(IFLA_INFO_KIND, link.type);
-  const data = builder.openNest(IFLA_INFO_DATA);
-  encodeVxlan(builder, link.vxlan, underlay);
-  builder.closeNest(data);
+  if (link.type !== "wireguard") {
+    const data = builder.openNest(IFLA_INFO_DATA);
+    if (link.type === "vxlan") encodeVxlan(builder, link.vxlan, underlay);
+    else encodeIpip(builder, link.ipip);
+    builder.closeNest(data);
+  }
   builder.closeNest(info);
   builder.end();
 }
@@ -143,7 +147,7 @@ export function decodeLink(message: MessageCursor): RawLink | undefined {
     else if (attributes.type === IFLA_MASTER) master = attributes.u32();
     else if (attributes.type === IFLA_LINKINFO) info = decodeLinkInfo(attributes.nested());
   }
-  const { kind, vxlan } = info;
+  const { kind, vxlan, ipip } = info;
   const state = {
     name,
     index: view.getInt32(start + 4, true),
@@ -156,6 +160,7 @@ export function decodeLink(message: MessageCursor): RawLink | undefined {
     // An index of another namespace (a veth's far end) would name a stranger here.
     ...(lower === undefined || lower === 0 || foreignLower ? {} : { lower }),
     ...(master === undefined || master === 0 ? {} : { master }),
+    ...(ipip === undefined ? {} : { ipip }),
   };
   return vxlan === undefined ? { state } : { state, vxlan };
 }
@@ -163,6 +168,7 @@ export function decodeLink(message: MessageCursor): RawLink | undefined {
 interface LinkInfo {
   readonly kind?: string;
   readonly vxlan?: RawVxlan;
+  readonly ipip?: IpipAttrs;
 }
 
 function decodeLinkInfo(attributes: AttributeCursor): LinkInfo {
@@ -173,5 +179,7 @@ function decodeLinkInfo(attributes: AttributeCursor): LinkInfo {
     else if (attributes.type === IFLA_INFO_DATA) data = attributes.nested();
   }
   if (kind === undefined) return {};
-  return kind === "vxlan" && data ? { kind, vxlan: decodeVxlan(data) } : { kind };
+  if (kind === "vxlan" && data) return { kind, vxlan: decodeVxlan(data) };
+  if (kind === "ipip" && data) return { kind, ipip: decodeIpip(data) };
+  return { kind };
 }

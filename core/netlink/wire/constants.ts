@@ -110,6 +110,13 @@ export const IFLA_VXLAN_UDP_ZERO_CSUM6_TX = 19;
 export const IFLA_VXLAN_UDP_ZERO_CSUM6_RX = 20;
 export const IFLA_VXLAN_GBP = 23;
 
+// IFLA_INFO_DATA of ipip (linux/if_tunnel.h).
+export const IFLA_IPTUN_LOCAL = 2;
+export const IFLA_IPTUN_REMOTE = 3;
+export const IFLA_IPTUN_TTL = 4;
+export const IFLA_IPTUN_TOS = 5;
+export const IFLA_IPTUN_PMTUDISC = 10;
+
 // struct ifaddrmsg and its attributes.
 export const IFADDR_BYTES = 8;
 export const IFA_ADDRESS = 1;

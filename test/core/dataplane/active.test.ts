@@ -61,7 +61,13 @@ function setUp(
     external,
     health,
     timeouts: { prepare: 10_000, sync: 500, stop: 10_000 },
-    host: { log, run: () => Promise.reject(new Error("no commands here")), signal: controller.signal },
+    host: {
+      kernel: kernel as Kernel,
+      log,
+      run: () => Promise.reject(new Error("no commands here")),
+      runDirectory: "/nonexistent",
+      signal: controller.signal,
+    },
   });
   const peers = new Map<string, Peer>();
   const update = (delta: Partial<PeerDelta>) => {

@@ -1,5 +1,5 @@
 import type { BatchObject, Kernel, KernelChange } from "../../../core/netlink/kernel.ts";
-import type { WantedLink } from "../../../core/netlink/objects.ts";
+import type { WantedVxlan } from "../../../core/netlink/objects.ts";
 import { commandKernelIn, kernelIn } from "../../lab/in-namespace.ts";
 import { Namespace } from "../../lab/namespace.ts";
 
@@ -43,7 +43,7 @@ export async function openHost(open: (ns: Namespace) => Promise<Kernel & Disposa
 }
 
 /** The vxlan device most tests work on. */
-export const FLANNEL: WantedLink = {
+export const FLANNEL: WantedVxlan = {
   name: "flannel.1",
   type: "vxlan",
   mtu: 1450,

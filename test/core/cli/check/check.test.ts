@@ -10,7 +10,7 @@ import {
 import type { CheckItem } from "../../../../core/cli/check/item.ts";
 import { checkDevices, checkMtu, checkOverlap } from "../../../../core/cli/check/network.ts";
 import { checkLease } from "../../../../core/cli/check/store.ts";
-import type { AddressState, LinkState, RouteState, WantedLink } from "../../../../core/netlink/objects.ts";
+import type { AddressState, LinkState, RouteState, WantedVxlan } from "../../../../core/netlink/objects.ts";
 import { stored } from "../../lease/arbitrary.ts";
 
 const V4 = { ipv4: true, ipv6: false };
@@ -101,7 +101,7 @@ describe("overlap", () => {
 });
 
 describe("devices", () => {
-  const wanted: WantedLink = {
+  const wanted: WantedVxlan = {
     name: "flannel.1",
     type: "vxlan",
     mtu: 1450,
