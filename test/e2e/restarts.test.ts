@@ -10,6 +10,7 @@ import type { Host } from "../lab/host.ts";
 import { expectInSync } from "../lab/oracle.ts";
 import { PingFlow } from "../lab/ping-flow.ts";
 import type { Pod } from "../lab/pod.ts";
+import { until } from "../lab/until.ts";
 import { Listener, routeOutside, seenFrom } from "./outside.ts";
 
 const RESTARTS = 20;
@@ -41,8 +42,15 @@ test(`${RESTARTS} restarts of a node with traffic, its rules moving from iptable
     await daemon.ready;
   }
   await expectInSync(cluster.hosts, cluster.etcd);
-  expect(await h1.namespace.exec("nft", "list", "tables")).toContain("table ip flannel-ipv4\n");
-  expect(await h1.namespace.exec("iptables-save")).not.toContain("FLANNEL-");
+  // Readiness does not wait for the rules of the other kind to go: every daemon but the last was ended before that.
+  await until(
+    async () => {
+      const tables = await h1.namespace.exec("nft", "list", "tables");
+      const saved = await h1.namespace.exec("iptables-save");
+      return tables.includes("table ip flannel-ipv4\n") && !saved.includes("FLANNEL-");
+    },
+    { message: "the rules have moved to nftables", deadline: 20_000 },
+  );
 
   for (const flow of [between, outward]) {
     const report = await flow.stop();
