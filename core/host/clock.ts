@@ -1,4 +1,5 @@
-import { dlopen, ptr } from "bun:ffi";
+import { ptr } from "bun:ffi";
+import { bindLibc } from "../netlink/libc.ts";
 
 /** adjtimex(2): size of struct timex on 64-bit, and what it returns while the clock is not synchronised. */
 const TIMEX_BYTES = 208;
@@ -10,7 +11,7 @@ const TIME_ERROR = 5;
  */
 export function isClockSynchronised(): boolean | undefined {
   try {
-    const { symbols: libc } = dlopen("libc.so.6", { adjtimex: { args: ["ptr"], returns: "i32" } });
+    const libc = bindLibc({ adjtimex: { args: ["ptr"], returns: "i32" } });
     // All zero: `modes` 0 only reads.
     const state = libc.adjtimex(ptr(new Uint8Array(TIMEX_BYTES)));
     return state < 0 ? undefined : state !== TIME_ERROR;

@@ -7,6 +7,8 @@ export interface RunOptions {
   readonly timeout?: number;
   /** Extra environment; the daemon's own is passed on. */
   readonly env?: Readonly<Record<string, string>>;
+  /** Runs it in a process group of its own, all of which is ended at the time-out: for a shell and its children. */
+  readonly group?: boolean;
 }
 
 /** What a finished command printed. */
@@ -18,6 +20,8 @@ export interface Ran {
 const DEFAULT_TIMEOUT_MS = 30_000;
 /** A command that was ended at its time-out has this long to close its pipes; the end of a pipe can get lost. */
 const PIPE_PATIENCE_MS = 2_000;
+/** What a process group has after SIGTERM before SIGKILL. */
+const GROUP_GRACE_MS = 1_000;
 
 /**
  * Runs a command with an argument array, never through a shell. Throws Fault `EXEC_MISSING` when the file is not
@@ -25,18 +29,24 @@ const PIPE_PATIENCE_MS = 2_000;
  */
 export async function run(file: string, args: readonly string[], options: RunOptions = {}): Promise<Ran> {
   const { execa } = await import("execa");
-  const timeout = options.timeout ?? DEFAULT_TIMEOUT_MS;
+  const { group = false, timeout = DEFAULT_TIMEOUT_MS } = options;
   const running = execa(file, args, {
     reject: false,
     stdin: options.input === undefined ? "ignore" : "pipe",
     ...(options.input === undefined ? {} : { input: options.input }),
     timeout,
     ...(options.env === undefined ? {} : { env: options.env }),
+    ...(group ? { detached: true } : {}),
     stripFinalNewline: false,
   });
-  const result = await Promise.race([running, noEnd(timeout + PIPE_PATIENCE_MS)]);
+  const whole = group ? endGroupAfter(running.pid, timeout) : undefined;
+  const limit = Promise.withResolvers<undefined>();
+  const patience = setTimeout(limit.resolve, timeout + PIPE_PATIENCE_MS, undefined);
+  const result = await Promise.race([running, limit.promise]);
+  clearTimeout(patience);
+  clearTimeout(whole);
   if (result === undefined) {
-    running.kill("SIGKILL");
+    if (!(group && signalGroup(running.pid, "SIGKILL"))) running.kill("SIGKILL");
     throw timeoutFault(file, timeout);
   }
   if (!result.failed) return { stdout: result.stdout, stderr: result.stderr };
@@ -58,11 +68,21 @@ export async function run(file: string, args: readonly string[], options: RunOpt
   );
 }
 
-/** Nothing, after `ms`; does not keep the process alive. */
-function noEnd(ms: number): Promise<undefined> {
-  return new Promise((resolve) => {
-    setTimeout(resolve, ms).unref();
-  });
+/** `kill -TERM -PID` after `ms`, and `kill -KILL -PID` when some of the group are still there a moment later. */
+function endGroupAfter(pid: number | undefined, ms: number): Timer {
+  return setTimeout(() => {
+    if (signalGroup(pid, "SIGTERM")) setTimeout(() => signalGroup(pid, "SIGKILL"), GROUP_GRACE_MS).unref();
+  }, ms);
+}
+
+/** Sends a signal to a process group; false when there is none any more. */
+function signalGroup(pid: number | undefined, signal: NodeJS.Signals): boolean {
+  if (pid === undefined) return false;
+  try {
+    return process.kill(-pid, signal);
+  } catch {
+    return false;
+  }
 }
 
 function timeoutFault(file: string, timeout: number): Fault {

@@ -1,4 +1,4 @@
-import { dlopen, read } from "bun:ffi";
+import { read } from "bun:ffi";
 import {
   closeSync,
   fstatSync,
@@ -11,6 +11,7 @@ import {
   writeSync,
 } from "node:fs";
 import { dirname } from "node:path";
+import { bindLibc } from "../netlink/libc.ts";
 import { Fault, toFault } from "../observe/fault.ts";
 
 /** sys/file.h, asm-generic/errno-base.h: EAGAIN is what flock(2) calls EWOULDBLOCK. */
@@ -81,7 +82,7 @@ function open(path: string): number {
 
 function lock(fd: number): "taken" | "refused" | "unknown" {
   try {
-    const { symbols: libc } = dlopen("libc.so.6", {
+    const libc = bindLibc({
       flock: { args: ["i32", "i32"], returns: "i32" },
       __errno_location: { args: [], returns: "ptr" },
     });

@@ -1,5 +1,5 @@
-import { dlopen } from "bun:ffi";
 import { readFileSync } from "node:fs";
+import { bindLibc } from "../netlink/libc.ts";
 
 /** madvise(2): the pages may be dropped and are read from the file again when needed. */
 const MADV_DONTNEED = 4;
@@ -33,8 +33,7 @@ let madvise: ((start: number, length: number, advice: number) => number) | undef
  */
 export function dropCleanPages(): void {
   try {
-    madvise ??= dlopen("libc.so.6", { madvise: { args: ["u64", "u64", "i32"], returns: "i32" } }).symbols
-      .madvise;
+    madvise ??= bindLibc({ madvise: { args: ["u64", "u64", "i32"], returns: "i32" } }).madvise;
     droppable ??= findDroppable(readFileSync("/proc/self/smaps", "utf8"));
     for (const { start, end } of droppable) madvise(start, end - start, MADV_DONTNEED);
   } catch {

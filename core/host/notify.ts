@@ -1,4 +1,5 @@
-import { dlopen, ptr } from "bun:ffi";
+import { ptr } from "bun:ffi";
+import { bindLibc } from "../netlink/libc.ts";
 import { run } from "./exec.ts";
 
 /** socket(2), sendto(2): AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, MSG_NOSIGNAL (linux/socket.h). */
@@ -23,7 +24,7 @@ export function notifyServiceManager(state: string, socketPath = process.env.NOT
 }
 
 function sendDatagram(path: string, message: Uint8Array): boolean {
-  const { symbols: libc } = dlopen("libc.so.6", {
+  const libc = bindLibc({
     socket: { args: ["i32", "i32", "i32"], returns: "i32" },
     sendto: { args: ["i32", "ptr", "u64", "i32", "ptr", "u32"], returns: "i64" },
     close: { args: ["i32"], returns: "i32" },

@@ -1,8 +1,9 @@
-import { dlopen, ptr, read } from "bun:ffi";
+import { ptr, read } from "bun:ffi";
 import { connect } from "node:net";
 import { parseIPv4 } from "../net/ipv4.ts";
 import { parseIPv6 } from "../net/ipv6.ts";
 import { describeErrno } from "../netlink/errno.ts";
+import { bindLibc } from "../netlink/libc.ts";
 import { sleep } from "../retry/backoff.ts";
 
 /** How an attempt to connect ended. `refused`: a reset came back, so segments pass in both directions. */
@@ -42,9 +43,9 @@ const SIGNATURES = {
 export async function tryTcp(address: string, port: number, patience: number): Promise<TcpOutcome> {
   const target = encodeTarget(address, port);
   if (!target) return { outcome: "unreachable", reason: `${address} is no address` };
-  let libc: ReturnType<typeof openLibc>;
+  let libc: ReturnType<typeof bindLibc<typeof SIGNATURES>>;
   try {
-    libc = openLibc();
+    libc = bindLibc(SIGNATURES);
   } catch {
     return tryCoarsely(address, port, patience);
   }
@@ -70,10 +71,6 @@ export async function tryTcp(address: string, port: number, patience: number): P
   } finally {
     libc.close(fd);
   }
-}
-
-function openLibc() {
-  return dlopen("libc.so.6", SIGNATURES).symbols;
 }
 
 function explain(errno: number): TcpOutcome {

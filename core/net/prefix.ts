@@ -154,9 +154,3 @@ export function firstHost(prefix: Prefix): string {
   if (prefix.family === 4) return formatIPv4(prefix.base + (prefix.length < 32 ? 1 : 0));
   return formatIPv6(prefix.base + (prefix.length < 128 ? 1n : 0n));
 }
-
-/** Text of the last address (the broadcast address of an IPv4 subnet). */
-export function lastAddress(prefix: Prefix): string {
-  if (prefix.family === 4) return formatIPv4(prefix.base + prefixSize(prefix) - 1);
-  return formatIPv6(prefix.base + prefixSize(prefix) - 1n);
-}

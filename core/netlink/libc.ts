@@ -1,4 +1,4 @@
-import { dlopen, type Pointer, ptr, read } from "bun:ffi";
+import { dlopen, type FFIFunction, type Library, type Pointer, ptr, read } from "bun:ffi";
 import { describeError, Fault } from "../observe/fault.ts";
 
 /**
@@ -42,12 +42,21 @@ let opened: Libc | undefined;
  * cannot be called: they need the JIT compiler, which systemd's MemoryDenyWriteExecute= and BUN_JSC_useJIT=0 forbid.
  */
 export function openLibc(): Libc {
-  if (opened) return opened;
+  opened ??= bindSockets();
+  return opened;
+}
+
+/**
+ * Functions of the C library of this process, whichever that is. Throws Fault `FFI_UNAVAILABLE` when foreign functions
+ * cannot be called, or one of them is missing.
+ */
+export function bindLibc<Signatures extends Record<string, FFIFunction>>(
+  signatures: Signatures,
+): Library<Signatures>["symbols"] {
   let cause: unknown;
   for (const name of CANDIDATES) {
     try {
-      opened = bindSymbols(name);
-      return opened;
+      return dlopen(name, signatures).symbols;
     } catch (error) {
       cause ??= error;
     }
@@ -58,8 +67,8 @@ export function openLibc(): Libc {
   });
 }
 
-function bindSymbols(name: string): Libc {
-  const { symbols } = dlopen(name, SIGNATURES);
+function bindSockets(): Libc {
+  const symbols = bindLibc(SIGNATURES);
   const place = symbols.__errno_location();
   if (place === null) throw new Error("__errno_location returned NULL");
   return {

@@ -9,7 +9,6 @@ import {
   firstHost,
   formatPrefix,
   hasHostBits,
-  lastAddress,
   nextPrefix,
   overlaps,
   type Prefix,
@@ -149,20 +148,19 @@ describe("relations", () => {
 
 describe("neighbours and ends", () => {
   test.each([
-    ["1.2.3.0/24", "1.2.4.0/24", "1.2.3.1", "1.2.3.255"],
-    ["10.0.0.0/8", "11.0.0.0/8", "10.0.0.1", "10.255.255.255"],
-    ["127.255.255.254/31", "128.0.0.0/31", "127.255.255.255", "127.255.255.255"],
-    ["255.255.0.0/16", undefined, "255.255.0.1", "255.255.255.255"],
-    ["0.0.0.0/0", undefined, "0.0.0.1", "255.255.255.255"],
-    ["1.2.3.4/32", "1.2.3.5/32", "1.2.3.4", "1.2.3.4"],
-    ["fc00::/64", "fc00:0:0:1::/64", "fc00::1", "fc00::ffff:ffff:ffff:ffff"],
-    ["::1/128", "::2/128", "::1", "::1"],
-    ["ffff::/16", undefined, "ffff::1", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"],
-  ])("%s", (text, next, first, last) => {
+    ["1.2.3.0/24", "1.2.4.0/24", "1.2.3.1"],
+    ["10.0.0.0/8", "11.0.0.0/8", "10.0.0.1"],
+    ["127.255.255.254/31", "128.0.0.0/31", "127.255.255.255"],
+    ["255.255.0.0/16", undefined, "255.255.0.1"],
+    ["0.0.0.0/0", undefined, "0.0.0.1"],
+    ["1.2.3.4/32", "1.2.3.5/32", "1.2.3.4"],
+    ["fc00::/64", "fc00:0:0:1::/64", "fc00::1"],
+    ["::1/128", "::2/128", "::1"],
+    ["ffff::/16", undefined, "ffff::1"],
+  ])("%s", (text, next, first) => {
     const following = nextPrefix(prefix(text));
     expect(following && formatPrefix(following)).toBe(next);
     expect(firstHost(prefix(text))).toBe(first);
-    expect(lastAddress(prefix(text))).toBe(last);
   });
 
   test("next is adjacent: it touches and does not overlap", () => {
@@ -172,7 +170,6 @@ describe("neighbours and ends", () => {
         if (!next) return;
         expect(overlaps(wanted, next)).toBe(false);
         expect(BigInt(next.base) - BigInt(wanted.base)).toBe(BigInt(prefixSize(wanted)));
-        expect(containsAddress(wanted, lastAddress(wanted))).toBe(true);
         expect(containsAddress(wanted, firstHost(wanted))).toBe(true);
       }),
     );
