@@ -22,12 +22,13 @@ export async function build(main: string, outfile: string): Promise<readonly str
   return buildExecutable(input, hostTarget(), outfile);
 }
 
-/** Runs an executable in a folder with nothing in its environment but what is given. */
+/** Runs an executable in a folder with nothing in its environment but what is given; ended after `limit` ms. */
 export async function run(
   executable: string,
   args: readonly string[],
   cwd: string,
   env: Readonly<Record<string, string>> = {},
+  limit = 20_000,
 ): Promise<{ readonly stdout: string; readonly stderr: string; readonly exitCode: number }> {
   const child = Bun.spawn([executable, ...args], {
     cwd,
@@ -36,7 +37,7 @@ export async function run(
     stdout: "pipe",
     stderr: "pipe",
   });
-  const timer = setTimeout(() => child.kill("SIGKILL"), 20_000);
+  const timer = setTimeout(() => child.kill("SIGKILL"), limit);
   const [stdout, stderr, exitCode] = await Promise.all([
     new Response(child.stdout).text(),
     new Response(child.stderr).text(),
