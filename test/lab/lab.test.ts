@@ -208,7 +208,8 @@ describe("a daemon's run", () => {
       );
       await daemon.waitForLog(({ msg }) => msg === "not json");
       daemon.pause();
-      expect(await Bun.file(`/proc/${daemon.pid}/stat`).text()).toContain(") T ");
+      const stopped = async () => (await Bun.file(`/proc/${daemon.pid}/stat`).text()).includes(") T ");
+      await until(stopped, { message: "the daemon to be stopped" });
       daemon.resume();
       const end = await daemon.stop();
       expect(end).toMatchObject({ code: 7, signal: null });
