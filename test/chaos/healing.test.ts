@@ -35,7 +35,8 @@ interface Scene {
 }
 
 async function layOut(family: Family, type: string, hosts: number): Promise<Scene> {
-  const config = networkConfig(family, { Type: type });
+  // The highest subnets are nobody's.
+  const config = { ...networkConfig(family, { Type: type }), SubnetMax: "10.244.240.0" };
   const cluster = await Cluster.create({ hosts, family, config });
   try {
     const daemons = await cluster.startDaemons();

@@ -113,6 +113,10 @@ export class DocumentedNode implements AsyncDisposable {
     node.#furnish();
     if (started) {
       const other = cluster.hosts[1] as Host;
+      // Subnets of an earlier run, so that none is one that a document gives to somebody else.
+      for (const [at, { subnetFile }] of cluster.hosts.entries()) {
+        writeFileSync(subnetFile, `FLANNEL_SUBNET=10.244.${10 + at}.1/24\n`);
+      }
       await cluster.startDaemon(other).ready;
       const { printed, code } = await node.run("systemctl start flanneld");
       if (code !== 0) throw new Error(printed);

@@ -12,7 +12,7 @@ const KEY = (key: string) => `${PREFIX}/subnets/${key}`;
 describe.concurrent("acquire", () => {
   test("a fresh lease: upstream's bytes with our fields after them, and an etcd lease of the asked time", async () => {
     await using etcd = await EtcdServer.start();
-    await using node = await TestNode.open(7, etcd.endpoint);
+    await using node = await TestNode.open(7, etcd.endpoint, LONG);
     const held = await node.acquire();
     expect(held.origin).toBe("fresh");
     expect(held.reservation).toBe(false);
@@ -22,25 +22,25 @@ describe.concurrent("acquire", () => {
         '"BackendData":{"VNI":1,"VtepMAC":"02:00:00:00:00:07"},"NodeID":"000000000007-000000000007","BootID":"boot-7"}',
     );
     const ttl = await etcd.ctl("lease", "timetolive", BigInt(stored?.lease ?? 0).toString(16));
-    expect(ttl).toContain("granted with TTL(4s)");
+    expect(ttl).toContain("granted with TTL(60s)");
     // The whole start in few calls: the list, the etcd lease, the transaction.
     expect(node.store.stats.requests).toEqual({ range: 1, leaseGrant: 1, txn: 1 });
   });
 
   test("coming back: same key and no write at all; a new address takes the own key over", async () => {
     await using etcd = await EtcdServer.start();
-    await using first = await TestNode.open(1, etcd.endpoint);
+    await using first = await TestNode.open(1, etcd.endpoint, LONG);
     const { lease } = await first.acquire();
     await first.stop();
     const before = await etcd.get(KEY(lease.key));
 
-    await using again = await TestNode.open(1, etcd.endpoint);
+    await using again = await TestNode.open(1, etcd.endpoint, LONG);
     const held = await again.acquire();
     expect(held.origin).toBe("node-id");
     expect(await etcd.get(KEY(lease.key))).toEqual(before);
     await again.stop();
 
-    await using moved = await TestNode.open(1, etcd.endpoint);
+    await using moved = await TestNode.open(1, etcd.endpoint, LONG);
     const taken = await moved.acquire(RANGES, { publicIP: "198.51.100.1", bootId: "boot-next" });
     expect(taken.lease.key).toBe(lease.key);
     const after = await etcd.get(KEY(lease.key));
@@ -58,7 +58,7 @@ describe.concurrent("acquire", () => {
       KEY("10.5.9.0-24"),
       '{"PublicIP":"192.0.2.3","PublicIPv6":null}',
     );
-    await using node = await TestNode.open(3, etcd.endpoint);
+    await using node = await TestNode.open(3, etcd.endpoint, LONG);
     const held = await node.acquire();
     expect(held.lease.key).toBe("10.5.9.0-24");
     expect(held.origin).toBe("public-ip");
@@ -71,7 +71,7 @@ describe.concurrent("acquire", () => {
     await using etcd = await EtcdServer.start();
     await etcd.ctl("put", KEY("10.5.44.0-24"), '{"PublicIP":"192.0.2.4"}');
     for (let start = 0; start < 3; start += 1) {
-      await using node = await TestNode.open(4, etcd.endpoint);
+      await using node = await TestNode.open(4, etcd.endpoint, LONG);
       const held = await node.join();
       expect(held).toMatchObject({
         origin: "reservation",
@@ -94,9 +94,9 @@ describe.concurrent("acquire", () => {
 
   test("another node with our address is refused by name, and nothing is written", async () => {
     await using etcd = await EtcdServer.start();
-    await using first = await TestNode.open(5, etcd.endpoint);
+    await using first = await TestNode.open(5, etcd.endpoint, LONG);
     const { lease } = await first.acquire();
-    await using second = await TestNode.open(6, etcd.endpoint);
+    await using second = await TestNode.open(6, etcd.endpoint, LONG);
     const before = await etcd.revision();
     const refused = await refusalOf(second.acquire(RANGES, { publicIP: "192.0.2.5" }));
     expect(refused).toMatchObject({ code: "LEASE_CLASH" });
@@ -109,9 +109,9 @@ describe.concurrent("acquire", () => {
 
   test("the subnet of the last run is taken again, unless somebody else has it", async () => {
     await using etcd = await EtcdServer.start();
-    await using first = await TestNode.open(1, etcd.endpoint);
+    await using first = await TestNode.open(1, etcd.endpoint, LONG);
     expect((await first.acquire(RANGES, {}, { ipv4: "10.5.95.0/24" })).origin).toBe("previous");
-    await using second = await TestNode.open(2, etcd.endpoint);
+    await using second = await TestNode.open(2, etcd.endpoint, LONG);
     const held = await second.acquire(RANGES, {}, { ipv4: "10.5.95.0/24" });
     expect(held.origin).toBe("fresh");
     expect(held.lease.key).not.toBe("10.5.95.0-24");
@@ -121,10 +121,10 @@ describe.concurrent("acquire", () => {
 
   test("a key that no longer fits the network config is given up in the same transaction", async () => {
     await using etcd = await EtcdServer.start();
-    await using first = await TestNode.open(1, etcd.endpoint);
+    await using first = await TestNode.open(1, etcd.endpoint, LONG);
     const old = await first.acquire();
     await first.stop();
-    await using again = await TestNode.open(1, etcd.endpoint);
+    await using again = await TestNode.open(1, etcd.endpoint, LONG);
     const changed = {
       ipv4: { network: "10.6.0.0/16", subnetLen: 24, subnetMin: "10.6.1.0", subnetMax: "10.6.255.0" },
     };
@@ -140,9 +140,7 @@ describe.concurrent("acquire", () => {
       ipv4: { network: "10.5.0.0/16", subnetLen: 24, subnetMin: "10.5.1.0", subnetMax: "10.5.40.0" },
     };
     const nodes = await Promise.all(
-      Array.from({ length: 40 }, (_, n) =>
-        TestNode.open(n + 1, etcd.endpoint, { ttlMs: 60_000, marginMs: 20_000 }),
-      ),
+      Array.from({ length: 40 }, (_, n) => TestNode.open(n + 1, etcd.endpoint, LONG)),
     );
     try {
       // A barrier: everybody has a connection before anybody chooses.
@@ -157,7 +155,7 @@ describe.concurrent("acquire", () => {
       const most = Math.max(...nodes.map((node) => node.store.stats.requests.txn ?? 0));
       expect(most).toBeLessThanOrEqual(40);
 
-      await using late = await TestNode.open(41, etcd.endpoint);
+      await using late = await TestNode.open(41, etcd.endpoint, LONG);
       const refused = await refusalOf(late.acquire(ranges));
       expect(refused).toMatchObject({ code: "LEASE_EXHAUSTED" });
       expect((refused as Error).message).toMatch(/40 of 40 in use/);
@@ -197,7 +195,9 @@ describe.concurrent("acquire", () => {
       ipv4: { network: "10.5.0.0/16", subnetLen: 24, subnetMin: "10.5.1.0", subnetMax: "10.5.8.0" },
       ipv6: { network: "fd00::/48", subnetLen: 64, subnetMin: "fd00:0:0:1::", subnetMax: "fd00:0:0:8::" },
     };
-    const nodes = await Promise.all(Array.from({ length: 8 }, (_, n) => TestNode.open(n + 1, etcd.endpoint)));
+    const nodes = await Promise.all(
+      Array.from({ length: 8 }, (_, n) => TestNode.open(n + 1, etcd.endpoint, LONG)),
+    );
     try {
       const held = await Promise.all(
         nodes.map((node) => node.acquire(ranges, { publicIPv6: `fd99::${node.number}` })),
@@ -213,7 +213,7 @@ describe.concurrent("acquire", () => {
   test("etcd is down at start: waited for with one finding", async () => {
     await using etcd = await EtcdServer.start();
     await etcd.stop();
-    await using node = await TestNode.open(1, etcd.endpoint);
+    await using node = await TestNode.open(1, etcd.endpoint, LONG);
     const acquiring = node.acquire();
     await until(() => node.health.has("ETCD_UNREACHABLE"), { message: "no finding" });
     await etcd.restart();
@@ -226,7 +226,7 @@ describe.concurrent("acquire", () => {
     await using etcd = await EtcdServer.start();
     await etcd.ctl("put", KEY("10.5.1.0-24"), "");
     await etcd.ctl("put", KEY(".lock"), "x");
-    await using node = await TestNode.open(1, etcd.endpoint);
+    await using node = await TestNode.open(1, etcd.endpoint, LONG);
     expect(await refusalOf(node.acquire(ONE_SUBNET))).toMatchObject({ code: "LEASE_EXHAUSTED" });
     expect((await node.acquire()).lease.key).not.toBe("10.5.1.0-24");
   });
