@@ -30,11 +30,27 @@ need sysctl procps
 need openssl openssl
 need socat socat
 need curl curl
+need gcc gcc
+[ -e /usr/include/linux/if_tun.h ] && [ -e /usr/include/stdio.h ] || missing="$missing libc6-dev"
+need tcpdump tcpdump
+need wg wireguard-tools
+need wireguard-go wireguard-go
+# charon lies outside of PATH; kernel-libipsec moves packets where the kernel has no ESP, openssl brings the curves.
+[ -x /usr/lib/ipsec/charon ] || missing="$missing strongswan-charon"
+need swanctl strongswan-swanctl
+[ -e /usr/lib/ipsec/plugins/libstrongswan-kernel-libipsec.so ] || missing="$missing libcharon-extra-plugins"
+[ -e /usr/lib/ipsec/plugins/libstrongswan-openssl.so ] || missing="$missing libstrongswan-standard-plugins"
 need unshare util-linux
 need setpriv util-linux
 need git git
 need dockerd docker.io
 need busybox busybox-static
+need systemd-nspawn systemd-container
+# A kernel of its own for what this one may lack; see test/lab/vm/prepare.sh.
+if [ "$(uname -m)" = x86_64 ]; then
+  need qemu-system-x86_64 qemu-system-x86
+  need depmod kmod
+fi
 [ -e /etc/ssl/certs/ca-certificates.crt ] || missing="$missing ca-certificates"
 
 install_packages() {
@@ -95,4 +111,9 @@ if [ "$(cat node_modules/.installed 2>/dev/null)" != "$want" ]; then
   say "installing packages"
   "$bun" install --frozen-lockfile >&2
   echo "$want" >node_modules/.installed
+fi
+
+# --- the kernel for tests, in the background: nobody has to wait for it but the first test that boots it -----------
+if [ "$(uname -m)" = x86_64 ] && [ "$(id -u)" = 0 ]; then
+  nice bash test/lab/vm/prepare.sh >/dev/null 2>&1 </dev/null 9>&- &
 fi

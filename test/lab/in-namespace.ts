@@ -1,9 +1,11 @@
 import { dlopen, read } from "bun:ffi";
 import { closeSync, openSync } from "node:fs";
+import type { Host } from "flannel/sdk";
 import { CommandKernel } from "../../core/netlink/command/kernel.ts";
 import type { Run } from "../../core/netlink/command/run.ts";
 import type { Kernel } from "../../core/netlink/kernel.ts";
 import { RtnetlinkKernel, type RtnetlinkOptions } from "../../core/netlink/rtnetlink.ts";
+import type { WireguardChange } from "../../core/netlink/wireguard-objects.ts";
 import type { Namespace } from "./namespace.ts";
 
 const { symbols: libc } = dlopen("libc.so.6", {
@@ -42,15 +44,20 @@ export function kernelIn(ns: Namespace, options: RtnetlinkOptions = {}): Kernel 
   const kernel = inNamespace(ns, () => new RtnetlinkKernel(options));
   // A subscription opens its socket when it is made, so it has to be made inside, too.
   const notices = kernel.notices.bind(kernel);
+  // And so does the first question about WireGuard.
+  const wireguard = kernel.wireguard.bind(kernel);
+  const setWireguard = kernel.setWireguard.bind(kernel);
   return Object.assign(kernel, {
     notices: (signal: AbortSignal) => inNamespace(ns, () => notices(signal)),
+    wireguard: (dev: string) => inNamespace(ns, () => wireguard(dev)),
+    setWireguard: (dev: string, change: WireguardChange) => inNamespace(ns, () => setWireguard(dev, change)),
     [Symbol.dispose]: () => kernel.close(),
   });
 }
 
 /** Runs commands inside a namespace the way core/host/exec runs them outside: a failure carries `stderr`. */
-export function runIn(ns: Namespace): Run {
-  return async (file, args, options = {}) => {
+export function runIn(ns: Namespace): Run & Host["run"] {
+  return async (file, args, options: Parameters<Host["run"]>[2] = {}) => {
     const { stdout, stderr, exitCode } = await ns.run([file, ...args], options);
     if (exitCode !== 0) throw Object.assign(new Error(`${file} ended with ${exitCode}`), { stderr });
     return { stdout, stderr };

@@ -55,8 +55,11 @@ export class Namespace implements AsyncDisposable {
   }
 
   /** Like {@link exec}, for commands that may fail, or want input. */
-  run(command: readonly string[], options: { input?: string } = {}): Promise<Ran> {
-    return collect(this.#inside(command), options.input);
+  run(
+    command: readonly string[],
+    options: { readonly input?: string; readonly env?: Readonly<Record<string, string>> } = {},
+  ): Promise<Ran> {
+    return collect(this.#inside(command), options);
   }
 
   /** `ip` with the arguments of a line: `ns.ip("link add br0 type bridge")`. */
@@ -150,8 +153,12 @@ async function runCommand(command: readonly string[]): Promise<Ran> {
   return ran;
 }
 
-async function collect(command: readonly string[], input?: string): Promise<Ran> {
+async function collect(
+  command: readonly string[],
+  { input, env }: { readonly input?: string; readonly env?: Readonly<Record<string, string>> } = {},
+): Promise<Ran> {
   const child = Bun.spawn([...command], {
+    env: { ...process.env, ...env },
     stdin: input === undefined ? "ignore" : new TextEncoder().encode(input),
     stdout: "pipe",
     stderr: "pipe",

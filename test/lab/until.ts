@@ -2,11 +2,14 @@
 export interface UntilOptions {
   /** What was awaited, for the error; a function is called only on failure (to print the state then). */
   readonly message: string | (() => string | Promise<string>);
-  /** Milliseconds until it gives up; default 10,000. */
+  /** Milliseconds until it gives up; default 10,000. Times {@link PATIENCE}. */
   readonly deadline?: number;
   /** Milliseconds between looks; default 20. */
   readonly interval?: number;
 }
+
+/** How much slower than a usual machine this one is: the kernels of `test/lab/vm` say so in `LAB_PATIENCE`. */
+const PATIENCE = Number(process.env.LAB_PATIENCE ?? 1);
 
 /**
  * Waits for a condition instead of sleeping: calls `condition` until it returns something other than
@@ -17,7 +20,7 @@ export async function until<T>(
   condition: () => T | Promise<T>,
   { message, deadline = 10_000, interval = 20 }: UntilOptions,
 ): Promise<Exclude<T, false | undefined | null>> {
-  const end = performance.now() + deadline;
+  const end = performance.now() + deadline * PATIENCE;
   for (;;) {
     let cause: unknown;
     try {
@@ -32,7 +35,7 @@ export async function until<T>(
       const text = typeof message === "string" ? message : await message();
       const why = cause instanceof Error ? ` (last error: ${cause.message})` : "";
       throw new Error(
-        `not within ${deadline} ms: ${text}${why}`,
+        `not within ${deadline * PATIENCE} ms: ${text}${why}`,
         cause === undefined ? undefined : { cause },
       );
     }
