@@ -1,0 +1,20 @@
+import { type CloudBackend, cloudSchedule, defineBackend } from "flannel/sdk";
+import { OPTION_NAMES, type Options, options } from "./options.ts";
+import { Vpc } from "./vpc.ts";
+
+/** Each node's subnet is a route of the VPC whose next hop is the node's instance. */
+export default defineBackend<Options>({
+  optionNames: OPTION_NAMES,
+  options,
+  configure({ options: chosen }): CloudBackend {
+    const vpc = new Vpc(chosen);
+    return {
+      mode: "cloud",
+      ...cloudSchedule(chosen, true),
+      publish: () => ({ backendType: "" }),
+      discover: (host, facts) => vpc.discover(host, facts),
+      read: () => vpc.read(),
+      apply: (change) => vpc.apply(change),
+    };
+  },
+});

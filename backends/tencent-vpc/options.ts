@@ -1,0 +1,33 @@
+import * as v from "valibot";
+
+/** The `Backend` keys of tencent-vpc; the first two are upstream's. */
+export const OPTION_NAMES = [
+  "AccessKeyID",
+  "AccessKeySecret",
+  "Endpoint",
+  "RouteLimit",
+  "CheckInterval",
+  "RemoveStaleRoutes",
+  "StaleRouteGrace",
+] as const;
+
+function wholeNumber(name: string, min: number, max: number) {
+  const message = `${name} must be a whole number from ${min} to ${max}`;
+  return v.pipe(v.number(message), v.integer(message), v.minValue(min, message), v.maxValue(max, message));
+}
+
+/** As documented; an absent or null key takes the default. */
+export const options = v.object({
+  /** Empty: `ACCESS_KEY_ID` and `ACCESS_KEY_SECRET` as upstream, else `TENCENTCLOUD_SECRET_ID` and `…_KEY`, else the role of the instance. */
+  AccessKeyID: v.nullish(v.string("AccessKeyID must be text"), ""),
+  AccessKeySecret: v.nullish(v.string("AccessKeySecret must be text"), ""),
+  /** Host name of the VPC API, or URL; empty: the public one. */
+  Endpoint: v.nullish(v.string("Endpoint must be a host name or a URL"), ""),
+  /** Routes that fit into the route table. */
+  RouteLimit: v.nullish(wholeNumber("RouteLimit", 1, 10_000), 50),
+  CheckInterval: v.nullish(wholeNumber("CheckInterval", 1, 86_400), 300),
+  RemoveStaleRoutes: v.nullish(v.boolean("RemoveStaleRoutes must be true or false"), true),
+  StaleRouteGrace: v.nullish(wholeNumber("StaleRouteGrace", 1, 86_400), 900),
+});
+
+export type Options = v.InferOutput<typeof options>;

@@ -1,0 +1,169 @@
+import type {
+  CloudBackend,
+  CloudChange,
+  CloudHost,
+  CloudPlace,
+  CloudReading,
+} from "../../../plugins/sdk/cloud.ts";
+import type { HostFacts } from "../../../plugins/sdk/facts.ts";
+import type { Log } from "../../observe/log.ts";
+import { sleep } from "../../retry/backoff.ts";
+import { Phase } from "../phase.ts";
+import { describeChange } from "./describe.ts";
+import { type CloudFinding, findingOf, isHopeless } from "./finding.ts";
+import { FullTables } from "./full-tables.ts";
+import { type CloudGoal, type CloudPlan, planCloud } from "./plan.ts";
+
+export interface CloudTablesInput {
+  readonly backend: CloudBackend;
+  readonly host: CloudHost;
+  readonly log: Log;
+  /** Longest time of one call of the plugin, ms. */
+  readonly timeout: number;
+}
+
+/** A goal without the name of this node, which only the cloud knows. */
+export type Wishes = Omit<CloudGoal, "self">;
+
+/** What came of a look at the tables. */
+export interface Look {
+  readonly place: CloudPlace;
+  /** The tables as they stand at the end. */
+  readonly reading: CloudReading;
+  readonly applied: readonly CloudChange[];
+  readonly findings: readonly CloudFinding[];
+  /** Whether anything is left to be done. */
+  readonly complete: boolean;
+}
+
+/** Pauses before the tables are read again after a change, ms: a cloud's answers lag behind its deeds. */
+const SETTLE_MS = [500, 1_000, 2_000, 4_000] as const;
+
+/** Discovers, reads, plans, applies and verifies; one look at a time. */
+export class CloudTables {
+  readonly #input: CloudTablesInput;
+  readonly #calls: Phase;
+  #place: CloudPlace | undefined;
+  readonly #full = new FullTables();
+
+  constructor(input: CloudTablesInput) {
+    this.#input = input;
+    this.#calls = new Phase("cloud", input.timeout);
+  }
+
+  /** What would be done now; changes nothing. Rejects with whatever a call fails with. */
+  async preview(facts: HostFacts, wishes: Wishes): Promise<CloudPlan & { readonly place: CloudPlace }> {
+    const place = await this.#discover(facts);
+    return { ...planCloud(await this.#read(), { ...wishes, self: place.self }), place };
+  }
+
+  /**
+   * Brings the tables to the goal as far as that can be done, and looks again. Rejects when they cannot be read; what
+   * single changes fail with is in the findings.
+   */
+  async reach(facts: HostFacts, wishes: Wishes): Promise<Look> {
+    try {
+      const place = await this.#discover(facts);
+      return await this.#reach(place, { ...wishes, self: place.self });
+    } catch (error) {
+      // Credentials, region or instance may be others by the next time.
+      this.#place = undefined;
+      throw error;
+    }
+  }
+
+  async #reach(place: CloudPlace, goal: CloudGoal): Promise<Look> {
+    const reading = await this.#read();
+    const plan = planCloud(reading, goal);
+    const applied: CloudChange[] = [];
+    const failed: CloudFinding[] = [];
+    for (const change of plan.changes) {
+      if (this.#input.host.signal.aborted) break;
+      const error = await this.#apply(change, reading, place);
+      if (error === undefined) {
+        applied.push(change);
+        continue;
+      }
+      failed.push(findingOf(error));
+      if (!isHopeless(error)) continue;
+      this.#place = undefined;
+      break;
+    }
+    if (applied.length > 0 || !plan.settled) return this.#verify(place, goal, { applied, failed });
+    const findings = [...plan.findings.map(plain), ...failed];
+    return { place, reading, applied, findings, complete: failed.length === 0 };
+  }
+
+  /** Makes one change; what it fails with is the result. */
+  async #apply(change: CloudChange, reading: CloudReading, { summary }: CloudPlace): Promise<unknown> {
+    const known = this.#full.refusalOf(change, reading);
+    if (known) return known;
+    this.#input.log.info(describeChange(change), { place: summary });
+    try {
+      await this.#calls.call(() => this.#input.backend.apply(change));
+      return undefined;
+    } catch (error) {
+      this.#full.note(change, reading, error);
+      return error;
+    }
+  }
+
+  /** Reads until what was applied shows; that it does not is a finding. */
+  async #verify(
+    place: CloudPlace,
+    goal: CloudGoal,
+    {
+      applied,
+      failed,
+    }: { readonly applied: readonly CloudChange[]; readonly failed: readonly CloudFinding[] },
+  ): Promise<Look> {
+    const { signal } = this.#input.host;
+    const asked = new Set(applied.map(describeChange));
+    // What failed is known to be missing.
+    const shows = ({ changes, settled }: CloudPlan) =>
+      failed.length > 0 ? changes.length <= failed.length : changes.length === 0 && settled;
+    // Somebody else was at it meanwhile: waiting does not help, another look does.
+    const isOther = ({ changes }: CloudPlan) =>
+      failed.length === 0 && changes.some((change) => !asked.has(describeChange(change)));
+    let reading = await this.#read();
+    let plan = planCloud(reading, goal);
+    for (const pause of SETTLE_MS) {
+      if (shows(plan) || isOther(plan) || signal.aborted) break;
+      await sleep(pause, signal);
+      reading = await this.#read();
+      plan = planCloud(reading, goal);
+    }
+    const late = shows(plan) || isOther(plan) ? [] : [notSettled(plan)];
+    const findings = [...plan.findings.map(plain), ...failed, ...late];
+    return { place, reading, applied, findings, complete: shows(plan) && failed.length === 0 };
+  }
+
+  async #discover(facts: HostFacts): Promise<CloudPlace> {
+    const { backend, host, log } = this.#input;
+    if (this.#place) return this.#place;
+    this.#place = await this.#calls.call(() => backend.discover(host, facts));
+    log.info("place in the cloud", { place: this.#place.summary });
+    return this.#place;
+  }
+
+  #read(): Promise<CloudReading> {
+    return this.#calls.call(() => this.#input.backend.read());
+  }
+}
+
+function plain(finding: CloudFinding["finding"]): CloudFinding {
+  return { finding, subject: finding.text };
+}
+
+function notSettled({ changes: [first] }: CloudPlan): CloudFinding {
+  return {
+    subject: "",
+    finding: {
+      code: "CLOUD_NOT_SETTLED",
+      severity: "error",
+      title: "the cloud accepted a change that does not show",
+      text: first ? `still to do: ${describeChange(first)}` : "a route is not in force yet",
+      fix: "It is looked at again by itself; if it stays, see the route table in the cloud's console.",
+    },
+  };
+}

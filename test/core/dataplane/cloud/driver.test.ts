@@ -1,0 +1,199 @@
+import { describe, expect, test } from "bun:test";
+import {
+  type CloudBackend,
+  type CloudChange,
+  CloudError,
+  type CloudErrorKind,
+  type CloudRoute,
+} from "flannel/sdk";
+import { CloudDriver } from "../../../../core/dataplane/cloud/driver.ts";
+import { newDataplaneStats } from "../../../../core/dataplane/stats.ts";
+import type { Peer } from "../../../../core/lease/lease.ts";
+import { parsePrefix } from "../../../../core/net/prefix.ts";
+import type { Kernel } from "../../../../core/netlink/kernel.ts";
+import { Health } from "../../../../core/observe/health.ts";
+import { until } from "../../../lab/until.ts";
+import { RecordingLog } from "../../observe/recording-log.ts";
+
+const OWN = "10.244.1.0/24";
+const external = { name: "eth0", index: 2, mtu: 9001, ipv4: "192.0.2.1" };
+const peer: Peer = {
+  key: "10.244.2.0-24",
+  backendType: "",
+  ipv4: { subnet: "10.244.2.0/24", publicIP: "192.0.2.2" },
+};
+
+/** A cloud with one table, whose calls fail as the test wants. */
+function setUp() {
+  const cloud = {
+    routes: [] as CloudRoute[],
+    calls: [] as string[],
+    /** What the next calls of a name reject with. */
+    failures: new Map<string, CloudErrorKind>(),
+  };
+  const call = (name: string) => {
+    cloud.calls.push(name);
+    const kind = cloud.failures.get(name);
+    if (kind) throw new CloudError(kind, `test:${name}`, "it is so", "do this");
+  };
+  const backend: CloudBackend = {
+    mode: "cloud",
+    interval: 50,
+    stale: { grace: 0, markedOnly: false },
+    publish: () => ({ backendType: "" }),
+    discover: async () => {
+      call("discover");
+      return { summary: "here", self: "self" };
+    },
+    read: async () => {
+      call("read");
+      return { tables: [{ id: "t", routes: [...cloud.routes] }] };
+    },
+    apply: async (change: CloudChange) => {
+      call(change.action);
+      if (change.action === "set") return;
+      cloud.routes = cloud.routes.filter(({ dst }) => dst !== change.dst);
+      if (change.action === "delete") return;
+      cloud.routes.push({ dst: change.dst, target: change.target, kind: "node", state: "active" });
+    },
+  };
+  const kernel: Pick<Kernel, "link" | "links" | "addresses" | "routes" | "nexthops" | "apply"> = {
+    link: async (name) => ({ ...external, name, up: true, running: true, loopback: false }),
+    links: async () => [],
+    addresses: async () => [],
+    routes: async () => [],
+    nexthops: async () => [],
+    apply: async () => [],
+  };
+  const log = new RecordingLog();
+  const health = new Health(log);
+  const controller = new AbortController();
+  const repaired: string[] = [];
+  const driver = new CloudDriver({
+    backend,
+    host: { log, signal: controller.signal },
+    kernel: kernel as Kernel,
+    external,
+    networks: [],
+    ranges: [{ network: parsePrefix("10.244.0.0/16")!, subnetLen: 24 }],
+    store: {},
+    health,
+    log,
+    stats: newDataplaneStats(),
+    timeout: 5_000,
+  });
+  const events = {
+    published() {},
+    mtu() {},
+    repaired: ({ where }: { where?: string }) => void repaired.push(where ?? ""),
+  };
+  return {
+    cloud,
+    driver,
+    health,
+    repaired,
+    count: (name: string) => cloud.calls.filter((each) => each === name).length,
+    codes: () => health.list().map(({ code }) => code),
+    start: async () => {
+      expect(await driver.prepare()).toEqual({ backendType: "" });
+      expect(await driver.attach({ subnets: { ipv4: OWN } })).toBe(9001);
+      await driver.update(new Map([[peer.key, peer]]));
+      const running = driver.run(events, controller.signal);
+      return {
+        [Symbol.asyncDispose]: async () => {
+          controller.abort();
+          await running;
+        },
+      };
+    },
+  };
+}
+
+test("the lease is held before the cloud is asked; peers that come and go ask nothing", async () => {
+  const { cloud, driver, start, count } = setUp();
+  await driver.prepare();
+  await driver.attach({ subnets: { ipv4: OWN } });
+  expect(cloud.calls).toEqual([]);
+  await using _ = await start();
+  expect(cloud.routes).toEqual([{ dst: OWN, target: "self", kind: "node", state: "active" }]);
+  const reads = count("read");
+  for (let n = 0; n < 100; n++) await driver.update(new Map());
+  expect(count("read")).toBeLessThan(reads + 5);
+});
+
+test("a peer without route in the table is told, and counted", async () => {
+  const { cloud, driver, start } = setUp();
+  await using _ = await start();
+  expect(driver.describe(peer.key).problems).toEqual([
+    "at the last look t had no route to 10.244.2.0/24 in force",
+  ]);
+  expect(driver.counts()).toMatchObject({ wanted: 1, programmed: 0, unusable: 1, failing: 0 });
+  cloud.routes.push({ dst: "10.244.2.0/24", target: "two", kind: "node", state: "active" });
+  await until(() => driver.describe(peer.key).problems.length === 0, { message: "still missing" });
+});
+
+test("what is changed behind its back is repaired and told, the first run is not", async () => {
+  const { cloud, start, repaired } = setUp();
+  await using _ = await start();
+  expect(repaired).toEqual([]);
+  cloud.routes = [];
+  await until(() => cloud.routes.length === 1, { message: "not repaired" });
+  await until(() => repaired.length === 1, { message: "not told" });
+  expect(repaired).toEqual(["route tables of the cloud"]);
+});
+
+describe("every kind of failure", () => {
+  const KINDS: readonly (readonly [CloudErrorKind, string])[] = [
+    ["denied", "CLOUD_DENIED"],
+    ["credentials", "CLOUD_CREDENTIALS"],
+    ["missing", "CLOUD_NOT_FOUND"],
+    ["clock", "CLOUD_CLOCK"],
+    ["metadata", "CLOUD_METADATA"],
+    ["unreachable", "CLOUD_UNREACHABLE"],
+    ["refused", "CLOUD_REFUSED"],
+  ];
+
+  test.each(KINDS)("%s of a read is a finding, and over when it is", async (kind, code) => {
+    const { cloud, driver, start, codes, health } = setUp();
+    cloud.failures.set("read", kind);
+    await using _ = await start();
+    expect(codes()).toEqual([code]);
+    expect(health.list()[0]).toMatchObject({
+      severity: "error",
+      text: "test:read: it is so",
+      fix: "do this",
+    });
+    expect(driver.counts().failing).toBe(1);
+    cloud.failures.clear();
+    await until(() => codes().length === 0 && cloud.routes.length === 1, { message: codes().join() });
+    expect(driver.counts().failing).toBe(0);
+  });
+
+  test("leads to a new discovery: credentials may be others by then", async () => {
+    const { cloud, start, count } = setUp();
+    cloud.failures.set("create", "credentials");
+    await using _ = await start();
+    await until(() => count("discover") > 2, { message: "no new discovery" });
+  });
+
+  test("a limit is not asked again until the table changes", async () => {
+    const { cloud, start, count, codes } = setUp();
+    cloud.failures.set("create", "full");
+    await using _ = await start();
+    const reads = count("read");
+    await until(() => count("read") > reads + 5, { message: "no looks" });
+    expect(count("create")).toBe(1);
+    expect(codes()).toEqual(["CLOUD_TABLE_FULL"]);
+    cloud.failures.clear();
+    cloud.routes.push({ dst: "0.0.0.0/0", target: "igw", kind: "foreign", state: "active" });
+    await until(() => codes().length === 0, { message: codes().join() });
+    expect(count("create")).toBe(2);
+  });
+
+  test("a change that does not show is told", async () => {
+    const { cloud, start, codes } = setUp();
+    Object.defineProperty(cloud, "routes", { get: () => [], set: () => {} });
+    await using _ = await start();
+    expect(codes()).toEqual(["CLOUD_NOT_SETTLED"]);
+  }, 30_000);
+});

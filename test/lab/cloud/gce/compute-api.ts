@@ -1,0 +1,179 @@
+import type { Namespace } from "../../namespace.ts";
+import { Faults } from "../faults.ts";
+import { type Listener, listen, problems } from "../listener.ts";
+import { type ReadCall, readCall, writeAnswer } from "./description.ts";
+
+/** A `Route` of the Compute API. */
+export type StateRoute = Readonly<Record<string, unknown>> & {
+  readonly name: string;
+  readonly network: string;
+  readonly destRange: string;
+};
+
+interface StateOperation {
+  readonly name: string;
+  /** Looks that still show it running. */
+  left: number;
+  readonly error?: { readonly code: string; readonly status: number };
+}
+
+class Refusal extends Error {
+  readonly status: number;
+  readonly reason: string;
+
+  constructor(status: number, reason: string, message: string) {
+    super(message);
+    this.status = status;
+    this.reason = reason;
+  }
+}
+
+export const PROJECT = "test-project";
+export const ZONE = "europe-west1-b";
+/** Looks at an operation until it is done. */
+const SLOWNESS = 2;
+/** Routes on a page at most, whatever is asked for. */
+const PAGE = 500;
+
+/** Google's Compute API on one project: requests are checked against its discovery document, and their token. */
+export class ComputeApi implements AsyncDisposable {
+  readonly faults = new Faults();
+  /** Ids of methods in order of arrival. */
+  readonly calls: string[] = [];
+  readonly routes: StateRoute[] = [];
+  /** Instances by name, and whether they may forward. */
+  readonly instances = new Map<string, boolean>();
+  /** The access token that is valid. */
+  token = "ya29.s3cr3t-Hunter2-1";
+  /** What the next operations end with. */
+  readonly endings: { readonly code: string; readonly status: number }[] = [];
+  readonly #operations = new Map<string, StateOperation>();
+  readonly #listener: Listener;
+
+  constructor(namespace?: Namespace, address = "127.0.0.1") {
+    this.#listener = listen(namespace, { address }, (request) => this.#answer(request));
+  }
+
+  /** For `CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE`. */
+  get url(): string {
+    return `${this.#listener.url}/compute/v1/`;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#listener[Symbol.asyncDispose]();
+  }
+
+  async #answer(request: Request): Promise<Response> {
+    const call = readCall(request.method, new URL(request.url), await request.text());
+    this.calls.push(call.id);
+    const refuse = (status: number, reason: string, message: string) =>
+      Response.json(
+        { error: { code: status, message, errors: [{ message, domain: "global", reason }] } },
+        { status },
+      );
+    const fault = this.faults.take(call.id);
+    if (fault && "hang" in fault) await Bun.sleep(fault.hang);
+    if (fault && "status" in fault) return refuse(fault.status, fault.code, fault.message ?? fault.code);
+    const authorization = request.headers.get("authorization");
+    if (!authorization?.startsWith("Bearer ")) problems.push(new Error(`${call.id}: no bearer token`));
+    if (authorization !== `Bearer ${this.token}`) return refuse(401, "authError", "Invalid Credentials");
+    try {
+      const answer = writeAnswer(call.id, this.#perform(call));
+      if (fault && "doneBut" in fault) return refuse(fault.doneBut, "backendError", "Internal error");
+      return new Response(answer, { headers: { "content-type": "application/json" } });
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      return refuse(error.status, error.reason, error.message);
+    }
+  }
+
+  #perform({ id, parameters, body }: ReadCall): object {
+    if (parameters.project !== PROJECT) throw new Refusal(404, "notFound", `project ${parameters.project}`);
+    switch (id) {
+      case "compute.instances.get":
+        return this.#instance(parameters.zone, parameters.instance);
+      case "compute.routes.list":
+        return this.#list(parameters);
+      case "compute.routes.insert":
+        return this.#insert(body as StateRoute);
+      case "compute.routes.delete":
+        return this.#delete(parameters.route ?? "");
+      case "compute.globalOperations.get":
+        return this.#operation(parameters.operation ?? "");
+      default:
+        throw new Error(id);
+    }
+  }
+
+  #instance(zone = "", name = ""): object {
+    const canIpForward = this.instances.get(name);
+    if (canIpForward === undefined || zone !== ZONE)
+      throw new Refusal(404, "notFound", `instance ${name} was not found`);
+    return { kind: "compute#instance", name, zone, canIpForward, status: "RUNNING" };
+  }
+
+  #list({ maxResults = "500", pageToken = "0" }: Readonly<Record<string, string>>): object {
+    const from = Number(pageToken);
+    const to = from + Math.min(PAGE, Number(maxResults));
+    return {
+      kind: "compute#routeList",
+      items: this.routes.slice(from, to),
+      ...(to < this.routes.length ? { nextPageToken: String(to) } : {}),
+    };
+  }
+
+  #insert(route: StateRoute): object {
+    if (this.routes.some(({ name }) => name === route.name)) {
+      throw new Refusal(
+        409,
+        "alreadyExists",
+        `The resource 'projects/${PROJECT}/global/routes/${route.name}' already exists`,
+      );
+    }
+    const instance = String(route.nextHopInstance).split("/").pop() ?? "";
+    if (!this.instances.has(instance)) throw new Refusal(400, "invalid", `nextHopInstance ${instance}`);
+    const ending = this.endings.shift();
+    // The API answers with full URLs, of the number of the project.
+    const full = (path: unknown) =>
+      `https://www.googleapis.com/compute/v1/${String(path).replace(PROJECT, "123456")}`;
+    if (!ending) {
+      this.routes.push({
+        ...route,
+        network: full(route.network),
+        nextHopInstance: full(route.nextHopInstance),
+        kind: "compute#route",
+      });
+    }
+    return this.#start(ending);
+  }
+
+  #delete(name: string): object {
+    const at = this.routes.findIndex((route) => route.name === name);
+    if (at < 0)
+      throw new Refusal(
+        404,
+        "notFound",
+        `The resource 'projects/${PROJECT}/global/routes/${name}' was not found`,
+      );
+    this.routes.splice(at, 1);
+    return this.#start(undefined);
+  }
+
+  #start(error: StateOperation["error"]): object {
+    const name = `operation-${this.#operations.size + 1}`;
+    this.#operations.set(name, { name, left: SLOWNESS, ...(error ? { error } : {}) });
+    return { kind: "compute#operation", name, status: "RUNNING", progress: 0 };
+  }
+
+  #operation(name: string): object {
+    const operation = this.#operations.get(name);
+    if (!operation) throw new Refusal(404, "notFound", `operation ${name}`);
+    operation.left -= 1;
+    if (operation.left > 0) return { kind: "compute#operation", name, status: "RUNNING", progress: 50 };
+    const { error } = operation;
+    const ended = error
+      ? { error: { errors: [{ code: error.code, message: error.code }] }, httpErrorStatusCode: error.status }
+      : {};
+    return { kind: "compute#operation", name, status: "DONE", progress: 100, ...ended };
+  }
+}
