@@ -1,0 +1,165 @@
+import type {
+  ActiveBackend,
+  CleanupOptions,
+  ConfigureInput,
+  Finding,
+  Host,
+  HostFacts,
+  LeaseData,
+  OwnLease,
+  Peer,
+  PeerDelta,
+  SyncReport,
+  WireguardEndpoint,
+  WireguardState,
+} from "flannel/sdk";
+import { findLeft, removeLeft } from "./cleanup.ts";
+import { ensureDevice, type OpenDevice } from "./device.ts";
+import { type Device, devicesOf, familiesOf, podMtu } from "./devices.ts";
+import { diffPeers } from "./difference.ts";
+import { cloneFinding, keyFindings, userspaceFinding } from "./findings.ts";
+import { keepKey, keyPlaces, type PrivateKey } from "./key-file.ts";
+import { ensureGuards, ensureLayout } from "./layout.ts";
+import type { Options } from "./options.ts";
+import { type PeerData, planPeers, TYPE, type WantedPeer } from "./peers.ts";
+
+/** What `prepare` was given and found. */
+interface Run {
+  readonly host: Host;
+  /** Whether devices or guards were there before: an earlier run's, whose traffic goes on. */
+  readonly adopted: boolean;
+}
+
+/** WireGuard between the hosts; every call compares the whole and writes only what differs. */
+export class WireguardBackend implements ActiveBackend {
+  readonly mode = "active";
+  readonly devices: readonly string[];
+  /** Core leaves marked blackholes alone: the guards are among them. */
+  readonly keepsBlackholes = true;
+  readonly #input: ConfigureInput<Options>;
+  readonly #devices: readonly Device[];
+  #run: Run | undefined;
+  #key: PrivateKey | undefined;
+  #lease: OwnLease | undefined;
+  #open: readonly OpenDevice[] = [];
+  /** Endpoints that were wanted last, by device and public key. */
+  #endpoints = new Map<string, ReadonlyMap<string, WireguardEndpoint>>();
+  #clones: readonly string[] = [];
+
+  constructor(input: ConfigureInput<Options>) {
+    this.#input = input;
+    this.#devices = devicesOf(input.options, input.families);
+    this.devices = this.#devices.map(({ name }) => name);
+  }
+
+  async prepare(host: Host, facts: HostFacts): Promise<LeaseData> {
+    const { devices, guards } = await findLeft(host, this.#input.networks);
+    this.#run = { host, adopted: devices.length + guards.length > 0 };
+    // Before anything is made: from now on nothing for a pod elsewhere leaves in clear.
+    await ensureGuards(host.kernel, this.#input.networks);
+    const key = keepKey(keyPlaces());
+    if (key.origin !== "read") host.log.info(`the private key was ${key.origin}`, { file: key.file });
+    this.#key = key;
+    await this.#ensure(facts);
+    const { ListenPort, ListenPortV6, Mode } = this.#input.options;
+    const ports = { ipv4: ListenPort, ipv6: Mode === "separate" ? ListenPortV6 : ListenPort };
+    const data = familiesOf(this.#input.families).map((family): [string, PeerData] => [
+      family,
+      { PublicKey: key.publicKey, Port: ports[family] },
+    ]);
+    return { backendType: TYPE, ...Object.fromEntries(data) };
+  }
+
+  async attach(lease: OwnLease, facts: HostFacts): Promise<{ readonly mtu: number }> {
+    this.#lease = lease;
+    await this.#ensure(facts);
+    return { mtu: podMtu(this.#input.options, facts) };
+  }
+
+  async sync(peers: readonly Peer[], _delta: PeerDelta, facts: HostFacts): Promise<SyncReport> {
+    await this.#ensure(facts);
+    const { key } = this.#require();
+    const { options, networks } = this.#input;
+    const present = new Map<string, WireguardState>();
+    for (const open of this.#open) present.set(open.name, await open.read());
+    const plan = planPeers(peers, {
+      options,
+      devices: this.#devices,
+      networks: Object.values(networks),
+      ownPublicKey: key.publicKey,
+      present,
+      facts,
+    });
+    this.#clones = plan.clones;
+    for (const open of this.#open) {
+      const state = present.get(open.name);
+      if (state) await this.#syncPeers(open, state, plan.wanted.get(open.name) ?? []);
+    }
+    return { failed: [], unusable: plan.unusable, mtu: podMtu(options, facts) };
+  }
+
+  async health(): Promise<readonly Finding[]> {
+    if (!this.#key) return [];
+    const inUserspace = this.#open.filter(({ runsIn }) => runsIn === "userspace").map(({ name }) => name);
+    return [
+      ...keyFindings(this.#key),
+      ...(inUserspace.length > 0 ? [userspaceFinding(inUserspace)] : []),
+      ...(this.#clones.length > 0 ? [cloneFinding(this.#clones)] : []),
+    ];
+  }
+
+  /** Device, peers and routes go on without us. */
+  async stop(): Promise<void> {}
+
+  /**
+   * After a start that failed (no `host` given), what an earlier run left stays: its traffic goes on. `flanneld
+   * cleanup` removes everything.
+   */
+  async cleanup({ dryRun, host: asked }: CleanupOptions): Promise<readonly string[]> {
+    const host = asked ?? this.#run?.host;
+    if (!host || (!asked && this.#run?.adopted)) return [];
+    const left = await findLeft(host, this.#input.networks, asked && keyPlaces());
+    if (!dryRun) await removeLeft(host, left);
+    return left.lines;
+  }
+
+  /** Guards, devices with key, port and MTU, and what lies on them. */
+  async #ensure(facts: HostFacts): Promise<void> {
+    const { host, key } = this.#require();
+    const { options, networks } = this.#input;
+    const mtu = podMtu(options, facts);
+    await ensureGuards(host.kernel, networks);
+    const open: OpenDevice[] = [];
+    for (const device of this.#devices) {
+      const opened = await ensureDevice(host, { device, mtu, key });
+      open.push(opened);
+      // A new device knows no peers: what was wanted from the old one says nothing.
+      if (opened.made) this.#endpoints.delete(device.name);
+      if (!this.#lease) continue;
+      const changed = await ensureLayout(host.kernel, device, { networks, subnets: this.#lease.subnets });
+      if (changed.length > 0) host.log.info(`set on ${device.name}: ${changed.join(", ")}`);
+    }
+    this.#open = open;
+  }
+
+  async #syncPeers(open: OpenDevice, state: WireguardState, wanted: readonly WantedPeer[]): Promise<void> {
+    const { host } = this.#require();
+    const knowledge = { endpoints: this.#endpoints.get(open.name) ?? new Map(), now: Date.now() / 1000 };
+    const changes = diffPeers(wanted, state, knowledge);
+    if (changes.length > 0) {
+      await open.write({ peers: changes });
+      const removed = changes.filter(({ remove }) => remove).length;
+      host.log.info(`peers of ${open.name}`, {
+        set: changes.length - removed,
+        removed,
+        peers: wanted.length,
+      });
+    }
+    this.#endpoints.set(open.name, new Map(wanted.map(({ publicKey, endpoint }) => [publicKey, endpoint])));
+  }
+
+  #require(): { readonly host: Host; readonly key: PrivateKey } {
+    if (!this.#run || !this.#key) throw new Error("prepare() was not called");
+    return { host: this.#run.host, key: this.#key };
+  }
+}
