@@ -1,0 +1,71 @@
+import type { XfrmState } from "flannel/sdk";
+import { REQID } from "./tunnel.ts";
+import { sectionOf, sectionsOf, textOf, type ViciMessage } from "./vici/message.ts";
+
+/** How the tunnel of one connection stands at charon. */
+export interface Association {
+  /** Whether a pair of states is in place: packets can pass. */
+  readonly isUp: boolean;
+  /** Whether charon is at it: an exchange is under way. One that is over without a tunnel is none. */
+  readonly isTried: boolean;
+  /** Of the states it has put in place, both directions. */
+  readonly spis: readonly number[];
+}
+
+/** The answer to `list-sas`, by the name of the connection. */
+export function readAssociations(events: readonly ViciMessage[]): ReadonlyMap<string, Association> {
+  const found = new Map<string, Association>();
+  for (const [name, ike] of events.flatMap((event) => sectionsOf(event))) {
+    const children = sectionsOf(sectionOf(ike, "child-sas")).map(([, child]) => child);
+    const spis = children.flatMap((child) =>
+      ["spi-in", "spi-out"].flatMap((key) => Number.parseInt(textOf(child, key) ?? "", 16) || []),
+    );
+    const states = children.map((child) => textOf(child, "state") ?? "");
+    const known = found.get(name);
+    found.set(name, {
+      isUp: (known?.isUp ?? false) || states.some((state) => UP.has(state)),
+      isTried:
+        (known?.isTried ?? false) ||
+        IN_HAND.has(textOf(ike, "state") ?? "") ||
+        states.some((state) => IN_HAND.has(state)),
+      spis: [...(known?.spis ?? []), ...spis],
+    });
+  }
+  return found;
+}
+
+/** States of a child in which packets pass (child_sa.h): while it is replaced, the old one still serves. */
+const UP: ReadonlySet<string> = new Set(["INSTALLED", "UPDATING", "REKEYING", "REKEYED"]);
+
+/** States of an exchange (ike_sa.h) and of a child that will be, or fail to be, a tunnel by themselves. */
+const IN_HAND: ReadonlySet<string> = new Set(["CREATED", "CONNECTING", "INSTALLING", "RETRYING"]);
+
+/** IPPROTO_ESP (linux/in.h). */
+const ESP = 50;
+
+/** What tells a state from all others (RFC 4301 §4.4.2.1): where it leads, and its SPI. */
+export function associationId({ dst, spi }: Pick<XfrmState, "dst" | "spi">): string {
+  return `${dst} ${spi}`;
+}
+
+/** What is known when states are judged. */
+export interface KnownTunnels {
+  /** Address of the interface. */
+  readonly own: string;
+  /** SPIs that charon answers for. */
+  readonly spis: ReadonlySet<number>;
+  /** Addresses of peers, and whether their tunnel is up. */
+  readonly peers: ReadonlyMap<string, boolean>;
+}
+
+/**
+ * Of the states that an earlier charon left, those to remove. They carry packets until the new tunnel to that peer is
+ * up, so that a restart is not noticed; those of peers that are gone go at once.
+ */
+export function findStaleStates(inherited: readonly XfrmState[], known: KnownTunnels): readonly XfrmState[] {
+  return inherited.filter(({ src, dst, spi, reqid, mode, protocol }) => {
+    if (reqid !== REQID || mode !== "tunnel" || protocol !== ESP || known.spis.has(spi)) return false;
+    if (src !== known.own && dst !== known.own) return false;
+    return known.peers.get(src === known.own ? dst : src) !== false;
+  });
+}

@@ -1,0 +1,198 @@
+/**
+ * ipsec with charon moving the packets itself (its plugin kernel-libipsec), so that no kernel needs ESP: the life of
+ * charon and its tunnels, and bad input. What the kernel's part does is in ipsec-kernel.test.ts.
+ *
+ *   pod ── h1 ── ext0 ─┬─ switch + etcd
+ *   pod ── h2 ── ext0 ─┤
+ *   pod ── h3 ── ext0 ─┘
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { Cluster, PREFIX } from "../lab/cluster.ts";
+import type { Daemon } from "../lab/daemon.ts";
+import type { Host } from "../lab/host.ts";
+import { ping } from "../lab/ping.ts";
+import type { Pod } from "../lab/pod.ts";
+import { readSubnetFile } from "../lab/subnet-file.ts";
+import { tcpTransfer } from "../lab/transfer.ts";
+import { until } from "../lab/until.ts";
+import { readStatus } from "./ask.ts";
+import { countWire, daemonOptions, IpsecCluster, ipsecConfig, PSK, type Wire } from "./ipsec-lab.ts";
+import { ownLease } from "./leases.ts";
+import { expectRefusal } from "./refusal.ts";
+
+const TIMEOUT = 120_000;
+
+describe("three hosts", () => {
+  let lab: IpsecCluster;
+  let wire: () => Promise<Wire>;
+  let [h1, h2, h3] = [] as unknown as [Host, Host, Host];
+
+  beforeAll(async () => {
+    lab = await IpsecCluster.create("charon", 3);
+    [h1, h2, h3] = lab.hosts as [Host, Host, Host];
+    wire = await countWire(lab);
+    await lab.bringUp();
+  }, TIMEOUT);
+  afterAll(() => lab[Symbol.asyncDispose]());
+
+  const untilAllPing = async () => {
+    for (const [from, to] of [
+      [0, 1],
+      [1, 2],
+      [2, 0],
+    ] as const) {
+      await lab.untilPing(from, to);
+    }
+  };
+
+  test(
+    "pods talk through the tunnels alone, with the MTU that fits",
+    async () => {
+      await untilAllPing();
+      const [p1, , p3] = lab.pods as [Pod, Pod, Pod];
+      const { mtu } = await readSubnetFile(h1.subnetFile);
+      expect(mtu).toBe(1400);
+      expect((await ping(p1, p3.ipv4, { size: mtu - 28, dontFragment: true })).received).toBe(3);
+      expect((await tcpTransfer(p1, p3, p3.ipv4, { bytes: 4 * 1024 * 1024 })).bytes).toBeGreaterThan(
+        1024 * 1024,
+      );
+      // The host itself reaches pods, by an address of its own subnet.
+      expect((await ping(h1, p3.ipv4)).received).toBe(3);
+      const counted = await wire();
+      expect(counted.clear).toBe(0);
+      expect(counted.encrypted).toBeGreaterThan(1_000);
+      expect(await lab.associations(h1)).toMatch(/out [0-9a-f]{8}, +\d{5,} bytes, +\d{3,} packets/);
+      await lab.daemons[0]?.waitForLog(({ code }) => code === "IPSEC_USERSPACE");
+      expect(JSON.stringify(await readStatus(h1))).toContain('"tunnels":"2 of 2 up"');
+    },
+    TIMEOUT,
+  );
+
+  test(
+    "charon dies: it is said, it is started again, and the tunnels come back",
+    async () => {
+      const [d1] = lab.daemons as [Daemon];
+      const after = d1.lines.length;
+      const former = await lab.charonPid(h1);
+      process.kill(former ?? 0, "SIGKILL");
+      const down = await d1.waitForLog(({ code }) => code === "IPSEC_CHARON_DOWN", { after });
+      expect(down.level).toBe("error");
+      expect(String(down.msg)).toContain("SIGKILL");
+      await d1.waitForLog(({ code, msg }) => code === "IPSEC_CHARON_DOWN" && String(msg).startsWith("over"), {
+        after,
+        deadline: 20_000,
+      });
+      expect(await lab.charonPid(h1)).not.toBe(former);
+      await untilAllPing();
+      expect((await wire()).clear).toBe(0);
+    },
+    TIMEOUT,
+  );
+
+  test(
+    "charon ends with the daemon, however that ends, and the next start needs nobody's help",
+    async () => {
+      for (const end of ["stop", "kill"] as const) {
+        const charon = (await lab.charonPid(h1)) ?? 0;
+        await lab.daemons[0]?.[end]();
+        await until(() => !existsSync(`/proc/${charon}`), {
+          message: `charon ${charon} is gone after ${end}`,
+        });
+        expect((await ping(lab.pods[0]!, lab.pods[1]!.ipv4, { count: 1 })).received).toBe(0);
+        lab.daemons[0] = lab.start(h1);
+        await lab.daemons[0].ready;
+        await untilAllPing();
+      }
+      expect((await wire()).clear).toBe(0);
+    },
+    TIMEOUT,
+  );
+
+  test(
+    "a host leaves and comes back; a peer of another backend is named",
+    async () => {
+      const { key } = (await ownLease(lab.cluster, h3))!;
+      await lab.daemons[2]?.stop();
+      await lab.cluster.etcd.ctl("del", `${PREFIX}/subnets/${key}`);
+      await until(async () => !(await lab.associations(h1)).includes(key.replace("-", "/")), {
+        message: "h1 has no tunnel to h3",
+      });
+      const stranger = { PublicIP: "192.0.2.55", BackendType: "vxlan", BackendData: { VNI: 1 } };
+      await lab.cluster.etcd.ctl("put", `${PREFIX}/subnets/10.244.254.0-24`, JSON.stringify(stranger));
+      const named = await lab.daemons[0]?.waitForLog(({ code }) => code === "PEER_UNUSABLE");
+      expect(String(named?.msg)).toContain('uses backend "vxlan", this node uses "ipsec"');
+      await lab.cluster.etcd.ctl("del", `${PREFIX}/subnets/10.244.254.0-24`);
+      lab.daemons[2] = lab.start(h3);
+      await lab.daemons[2].ready;
+      await untilAllPing();
+      expect(await h2.namespace.exec("ip", "xfrm", "policy", "list")).not.toContain("reqid 11");
+    },
+    TIMEOUT,
+  );
+
+  test("the key is in no log and in no file that is left", () => {
+    for (const daemon of lab.daemons)
+      expect(readFileSync(daemon.logPath, "utf8")).not.toContain(PSK.slice(0, 24));
+    for (const host of lab.hosts) {
+      const left = new Bun.Glob("**/*").scanSync({ cwd: host.directory, onlyFiles: true });
+      for (const file of left)
+        expect(readFileSync(`${host.directory}/${file}`, "utf8")).not.toContain(PSK.slice(0, 24));
+    }
+  });
+});
+
+describe("bad input", () => {
+  test(
+    "charon is missing",
+    async () => {
+      await using cluster = await Cluster.create({ hosts: 1, config: ipsecConfig() });
+      const refusal = await expectRefusal(cluster, cluster.hosts[0]!, {
+        flags: ["--charon-executable=/nonexistent/charon"],
+      });
+      expect(refusal.code).toBe("IPSEC_CHARON_MISSING");
+      expect(refusal.message).toContain("/nonexistent/charon");
+      expect(refusal.hint).toContain("strongswan");
+      expect(refusal.output).not.toContain(PSK.slice(0, 24));
+    },
+    TIMEOUT,
+  );
+
+  test(
+    "a PSK that is too short, an IPv6 network",
+    async () => {
+      const short = PSK.slice(0, 40);
+      await using cluster = await Cluster.create({ hosts: 1, config: { ...ipsecConfig({ PSK: short }) } });
+      const [host] = cluster.hosts as [Host];
+      const refusal = await expectRefusal(cluster, host);
+      expect(refusal.code).toBe("CONFIG_INVALID");
+      expect(refusal.message).toContain("96");
+      expect(refusal.output).not.toContain(short.slice(0, 24));
+      await cluster.configure({ ...ipsecConfig(), EnableIPv6: true, IPv6Network: "fd00:10:244::/48" });
+      expect((await expectRefusal(cluster, host)).code).toBe("BACKEND_FAMILY");
+    },
+    TIMEOUT,
+  );
+
+  test(
+    "a charon that ends at once is said with its own words, the daemon goes on and recovers",
+    async () => {
+      await using lab = await IpsecCluster.create("charon", 1);
+      const [host] = lab.hosts as [Host];
+      const options = daemonOptions(host, "charon");
+      writeFileSync(options.env?.STRONGSWAN_CONF ?? "", "charon {\n  load = no-such-plugin\n}\n");
+      const daemon = lab.cluster.startDaemon(host, options);
+      await daemon.ready;
+      const down = await daemon.waitForLog(({ code }) => code === "IPSEC_CHARON_DOWN");
+      expect(String(down.msg)).toMatch(/exit code/);
+      daemonOptions(host, "charon");
+      await daemon.waitForLog(
+        ({ code, msg }) => code === "IPSEC_CHARON_DOWN" && String(msg).startsWith("over"),
+        {
+          deadline: 60_000,
+        },
+      );
+    },
+    TIMEOUT,
+  );
+});
