@@ -11,14 +11,18 @@ import { deriveMac } from "./mac.ts";
 import { type Options, options } from "./options.ts";
 import { baseAddress, planPeer, TYPE, VTEP_LENGTH } from "./peer.ts";
 
+/** What the kernel takes where no port is said (drivers/net/vxlan: vxlan_port). */
+const DEFAULT_PORT = 8472;
+
 /** VXLAN in the kernel: one device per family, static neighbour and forwarding entries, routes over the tunnel. */
 export default defineBackend<Options>({
-  optionNames: ["VNI", "Port", "MTU", "GBP", "Learning", "DirectRouting", "ChecksumOffload"],
+  optionNames: ["VNI", "Port", "MTU", "GBP", "Learning", "DirectRouting", "MembersOnly", "ChecksumOffload"],
   options,
   check: ({ options, facts }) => findOversizedMtu(options, facts),
   configure: ({ options, families, nodeId }): DeclarativeBackend => ({
     mode: "declarative",
     usesRoutes: options.DirectRouting,
+    ...(options.MembersOnly ? { membersOnly: [{ udpPort: options.Port || DEFAULT_PORT }] } : {}),
     links: (facts) => familiesOf(families).map((family) => wantedDevice(family, options, facts, nodeId)),
     publish(facts) {
       const data = familiesOf(families).map((family) => {

@@ -27,6 +27,8 @@ export const options = v.object({
   GBP: flag("GBP"),
   Learning: flag("Learning"),
   DirectRouting: flag("DirectRouting"),
+  /** Drop what others than members send to the port. */
+  MembersOnly: flag("MembersOnly"),
   /** Of our devices: some NICs and NATs spoil the checksums of encapsulated TCP; `off` computes them up front. */
   ChecksumOffload: v.nullish(
     v.picklist(["auto", "on", "off"], 'ChecksumOffload must be "auto", "on" or "off"'),

@@ -123,7 +123,7 @@ export class Adaptation {
       severity: "warning",
       title: "the new network config needs a restart",
       text: `changed: ${[...restart, ...live].join(", ")}; this node goes on with the config it started with`,
-      fix: "Restart flanneld on this node when its containers may get other addresses.",
+      fix: `Run \`systemctl restart flanneld\` on this node (or restart it as you started it)${losesSubnet(restart) ? " when its containers may get other addresses" : "; it keeps its subnet"}.`,
     });
   }
 
@@ -169,6 +169,11 @@ export class Adaptation {
     const pause = AbortSignal.any([this.#input.prepare.signal, AbortSignal.timeout(ms)]);
     await Promise.all([store.keep(held, () => {}, pause), sleep(ms, pause)]);
   }
+}
+
+/** Whether containers may get other addresses: only what is said about networks and their division can do that. */
+function losesSubnet(keys: readonly string[]): boolean {
+  return keys.some((key) => !key.startsWith("Backend."));
 }
 
 function describeChoice({ candidate, ipv4, ipv6 }: InterfaceChoice): string {

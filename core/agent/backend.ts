@@ -9,6 +9,7 @@ import { checkBackend } from "../registry/contract.ts";
 import type { Manifest } from "../registry/manifest.ts";
 import type { LoadedPlugin, Registry } from "../registry/registry.ts";
 import { checkRequirements, type Machine } from "../registry/requirements.ts";
+import type { PluginFlags } from "./settings.ts";
 
 /** A plugin with its options understood. */
 export interface ChosenBackend {
@@ -68,10 +69,15 @@ export function requireMachine(manifest: Manifest, machine?: Machine): void {
 }
 
 /** Configures the chosen plugin. Throws Fault `PLUGIN_FAILED` when it throws or returns no backend. */
-export function configureBackend(chosen: ChosenBackend, config: NetworkConfig, nodeId: string): Backend {
+export function configureBackend(
+  chosen: ChosenBackend,
+  config: NetworkConfig,
+  nodeId: string,
+  flags?: PluginFlags,
+): Backend {
   const { plugin, manifest } = chosen.loaded;
   try {
-    return checkBackend(plugin.configure(configureInput(chosen, config, nodeId)), manifest.name);
+    return checkBackend(plugin.configure(configureInput(chosen, config, nodeId, flags)), manifest.name);
   } catch (error) {
     throw toFault(error, "PLUGIN_FAILED", `plugin "${manifest.name}" cannot be configured: `);
   }
@@ -86,12 +92,13 @@ export async function checkHost(
   config: NetworkConfig,
   nodeId: string,
   facts: HostFacts,
+  flags?: PluginFlags,
 ): Promise<readonly Finding[]> {
   const { plugin, manifest } = chosen.loaded;
   if (!plugin.check) return [];
   let findings: readonly Finding[];
   try {
-    findings = await plugin.check({ ...configureInput(chosen, config, nodeId), facts });
+    findings = await plugin.check({ ...configureInput(chosen, config, nodeId, flags), facts });
   } catch (error) {
     throw toFault(error, "PLUGIN_FAILED", `plugin "${manifest.name}" failed its check: `);
   }
@@ -104,8 +111,15 @@ function configureInput(
   chosen: ChosenBackend,
   config: NetworkConfig,
   nodeId: string,
+  flags: PluginFlags | undefined,
 ): ConfigureInput<unknown> {
-  return { options: chosen.options, families: config.families, networks: networksOf(config), nodeId };
+  return {
+    options: chosen.options,
+    families: config.families,
+    networks: networksOf(config),
+    nodeId,
+    ...(flags === undefined ? {} : { flags }),
+  };
 }
 
 /** Cluster networks of the enabled families as CIDR text. */

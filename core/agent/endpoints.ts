@@ -67,7 +67,7 @@ export function healthRoutes(observation: Observation): Routes {
   };
 }
 
-/** What root may ask over the socket, as JSON. */
+/** What root may ask over the socket, as JSON, and what `flanneld probe` tells. */
 export function statusRoutes(observation: Observation): Routes {
   return {
     "/status": () => jsonAnswer(composeStatus(observation)),
@@ -76,6 +76,10 @@ export function statusRoutes(observation: Observation): Routes {
       const address = canonicalAddress(search.get("address") ?? "");
       if (address === undefined) return textAnswer("address: not an IP address\n", 400);
       return jsonAnswer(await explainAddress(observation, address));
+    },
+    "/probed": (search) => {
+      if (!observation.probes.note(search)) return textAnswer("not the outcome of a probe\n", 400);
+      return jsonAnswer({ noted: true });
     },
   };
 }

@@ -5,6 +5,7 @@ import { containsAddress, parsePrefix } from "../net/prefix.ts";
 import { networksOf } from "./backend.ts";
 import type { JournalEntry } from "./journal.ts";
 import type { Observation } from "./observation.ts";
+import type { LastProbe } from "./probes.ts";
 
 /** What an address belongs to. `unassigned`: the cluster network has it, but no lease; `starting`: not known yet. */
 export type AddressScope = "own" | "peer" | "rejected" | "unassigned" | "outside" | "starting";
@@ -28,6 +29,8 @@ export interface Explanation {
     readonly mtu?: number;
     readonly up?: boolean;
   };
+  /** The last `flanneld probe` of the peer in this family; absent when there was none since the daemon started. */
+  readonly probe?: LastProbe;
   readonly objects: PeerState["objects"];
   readonly problems: readonly string[];
   readonly journal: readonly JournalEntry[];
@@ -42,6 +45,7 @@ export async function explainAddress(observation: Observation, address: string):
   const route = await lookUp(observation, address);
   const state = describeState(observation, found);
   const problems = [...state.problems, ...judgeRoute(observation, found, state, route)];
+  const probe = lease && observation.probes.of(lease.key, address.includes(":") ? 6 : 4);
   const refused = state.objects.some((object) => object.error !== undefined);
   return {
     address,
@@ -50,6 +54,7 @@ export async function explainAddress(observation: Observation, address: string):
     ok: (scope === "own" || scope === "peer") && problems.length === 0 && !refused,
     ...(lease ? describeLease(lease, address) : {}),
     ...(route ? { route } : {}),
+    ...(probe ? { probe } : {}),
     objects: state.objects,
     problems,
     journal: lease ? observation.journal.list(lease.key) : [],

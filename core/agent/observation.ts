@@ -8,6 +8,7 @@ import type { Health } from "../observe/health.ts";
 import { Loops } from "../observe/loops.ts";
 import type { Adaptation } from "./adapt.ts";
 import { Journal } from "./journal.ts";
+import { Probes } from "./probes.ts";
 import { judgeReadiness, type ReadinessInput, type Reason } from "./readiness.ts";
 import type { Session } from "./session.ts";
 import type { Settings } from "./settings.ts";
@@ -36,6 +37,7 @@ export class Observation {
   readonly health: Health;
   readonly loops = new Loops();
   readonly journal = new Journal();
+  readonly probes = new Probes();
   readonly dataplane: DataplaneStats = newDataplaneStats();
   /** Wall clock, ms since 1970. */
   readonly startedAt = Date.now();

@@ -9,14 +9,18 @@ import type { Log } from "../observe/log.ts";
 import type { Pulse } from "../observe/loops.ts";
 import { yieldToEventLoop } from "../retry/event-loop.ts";
 import { Pace } from "../retry/pace.ts";
+import type { MemberKeeper } from "../traffic/members/keeper.ts";
 import type { Journal } from "./journal.ts";
 import { noteDelta } from "./peer-events.ts";
+import { membersOf } from "./traffic.ts";
 
 export interface PeersInput {
   readonly store: LeaseStore;
   readonly driver: Driver;
   readonly table: PeerTable;
   readonly families: Families;
+  /** Told who is a member now. */
+  readonly members: Pick<MemberKeeper, "follow">;
   readonly log: Log;
   readonly health: Health;
   readonly journal: Journal;
@@ -34,6 +38,7 @@ export async function followPeers(input: PeersInput): Promise<void> {
   const { store, driver, table, families, pulse, signal } = input;
   const peers = new Map<string, Peer>();
   for (const lease of table.list()) peers.set(lease.key, toPeer(lease, families));
+  let first = true;
   for await (const update of store.watchPeers(signal)) {
     pulse(LONGEST_UPDATE_MS);
     // Thousands may come at once: whoever read them has used up its share of the event loop.
@@ -54,7 +59,11 @@ export async function followPeers(input: PeersInput): Promise<void> {
     reportRejections(input.health, delta);
     logDelta(input.log, update, delta);
     noteDelta(input.journal, update, delta);
+    // Let in before they are routed to; the first time the filter is in force before this node is ready.
+    const filtered = input.members.follow(membersOf(peers.values(), families));
     await driver.update(peers, { added, changed, removed });
+    if (first) await filtered;
+    first = false;
     input.synced(peers.size);
     // Nothing need happen in a quiet cluster.
     pulse(Number.POSITIVE_INFINITY);

@@ -1,4 +1,3 @@
-import { dirname } from "node:path";
 import type { ExternalInterface } from "../../plugins/sdk/facts.ts";
 import { type NetworkConfig, type NetworkConfigReading, readNetworkConfig } from "../config/network.ts";
 import { ActiveDriver } from "../dataplane/active.ts";
@@ -6,15 +5,17 @@ import { DeclarativeDriver } from "../dataplane/declarative.ts";
 import type { Driver } from "../dataplane/driver.ts";
 import { gatherFacts } from "../dataplane/facts.ts";
 import type { DataplaneStats } from "../dataplane/stats.ts";
+import { keepRunning } from "../host/child.ts";
 import { run } from "../host/exec.ts";
 import type { InterfaceChoice } from "../host/interface/choose.ts";
 import type { InterfaceWishes } from "../host/interface/find.ts";
 import { identifyNode, type NodeIdentity } from "../host/node-id.ts";
 import { writeSysctl } from "../host/sysctl.ts";
 import type { Subnets } from "../lease/lease.ts";
-import type { ConfigDocument } from "../lease/store.ts";
+import type { ConfigDocument, LeaseStore } from "../lease/store.ts";
 import { type Prefix, parsePrefix } from "../net/prefix.ts";
 import type { Kernel } from "../netlink/kernel.ts";
+import type { TunnelPacket } from "../netlink/objects.ts";
 import type { Health } from "../observe/health.ts";
 import type { Log } from "../observe/log.ts";
 import type { Registry } from "../registry/registry.ts";
@@ -27,7 +28,8 @@ import {
   networksOf,
   requireMachine,
 } from "./backend.ts";
-import type { Settings } from "./settings.ts";
+import { openCloudDriver } from "./cloud.ts";
+import { pluginFlags, type Settings } from "./settings.ts";
 
 /** A network config with the backend it names, understood but not acted on. */
 export interface Understood {
@@ -46,6 +48,8 @@ export interface Prepared {
   readonly driver: Driver;
   /** Whether the backend says what it wants as data, so that another one can take over seamlessly. */
   readonly declarative: boolean;
+  /** What only members may send here. */
+  readonly membersOnly: readonly TunnelPacket[];
 }
 
 export interface PrepareInput {
@@ -55,6 +59,10 @@ export interface PrepareInput {
   readonly health: Health;
   readonly stats: DataplaneStats;
   readonly signal: AbortSignal;
+  /** Elections of the cluster, where the store has them. */
+  readonly store: Pick<LeaseStore, "lead" | "takenSubnets">;
+  /** The first session of this process: another backend may have run here before. */
+  readonly starting?: boolean;
   /** Networks of the last run: what lies in them on this host is ours too. */
   readonly formerNetworks: Subnets;
 }
@@ -104,12 +112,14 @@ export async function prepareBackend(
     ...(external.mac === undefined ? {} : { mac: external.mac }),
   });
   requireMachine(chosen.loaded.manifest);
-  const backend = configureBackend(chosen, config, identity.nodeId);
+  const flags = pluginFlags(settings);
+  const backend = configureBackend(chosen, config, identity.nodeId, flags);
   const facts = await gatherFacts(kernel, { external, devices: [], usesRoutes: true });
-  for (const finding of await checkHost(chosen, config, identity.nodeId, facts)) health.raise(finding);
+  for (const finding of await checkHost(chosen, config, identity.nodeId, facts, flags)) health.raise(finding);
   const { name, version } = chosen.loaded.manifest;
   log.info(`backend ${config.backend.type}`, { plugin: name, version });
   const networks = ourNetworks(config, input.formerNetworks);
+  const extras = settings.ipBlackholeRoute ? { extras: blackholeRoutes } : {};
   const driver =
     backend.mode === "declarative"
       ? new DeclarativeDriver({
@@ -121,22 +131,40 @@ export async function prepareBackend(
           health,
           log,
           stats,
-          ...(settings.ipBlackholeRoute ? { extras: blackholeRoutes } : {}),
+          ...extras,
+          ...(input.starting ? { starting: true } : {}),
         })
-      : new ActiveDriver({
-          backend,
-          kernel,
-          external,
-          health,
-          timeouts: chosen.loaded.manifest.timeouts,
-          host: {
+      : backend.mode === "cloud"
+        ? await openCloudDriver(backend, config, {
+            host: { log: log.child({ plugin: name }), signal },
             kernel,
+            external,
+            networks,
+            ...extras,
+            store: input.store,
+            health,
             log: log.child({ plugin: name }),
-            run,
-            runDirectory: dirname(settings.subnetFile),
-            signal,
-          },
-        });
+            stats,
+            timeout: chosen.loaded.manifest.timeouts.sync,
+          })
+        : new ActiveDriver({
+            backend,
+            kernel,
+            external,
+            networks,
+            ...extras,
+            health,
+            log,
+            timeouts: chosen.loaded.manifest.timeouts,
+            host: {
+              kernel,
+              log: log.child({ plugin: name }),
+              run,
+              keepRunning,
+              statePath: (file) => `${settings.subnetFile}.${file}`,
+              signal,
+            },
+          });
   return {
     understood,
     config,
@@ -145,6 +173,7 @@ export async function prepareBackend(
     identity,
     driver,
     declarative: backend.mode === "declarative",
+    membersOnly: backend.mode === "cloud" ? [] : (backend.membersOnly ?? []),
   };
 }
 

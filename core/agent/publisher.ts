@@ -35,6 +35,7 @@ export class Publisher {
         this.#health.clear("LEASE_OUTDATED");
         backoff.reset();
       } catch (error) {
+        if (this.#signal.aborted) break;
         const fault = toFault(error, "LEASE_UPDATE");
         this.#health.raise({
           code: "LEASE_OUTDATED",
@@ -46,6 +47,8 @@ export class Publisher {
         await sleep(backoff.next(), this.#signal);
       }
     }
+    // Whoever takes over acquires the lease with what it should say by then.
+    if (this.#signal.aborted) this.#health.clear("LEASE_OUTDATED");
     this.#running = false;
   }
 }

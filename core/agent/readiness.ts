@@ -63,7 +63,7 @@ export function judgeReadiness(input: ReadinessInput): readonly Reason[] {
       "See the log; it is taken back if that can be.",
     );
   }
-  if (input.failing > 0 && !told("DATAPLANE_")) {
+  if (input.failing > 0 && !told("DATAPLANE_") && !told("CLOUD_")) {
     const text = `${input.failing} objects are not in place`;
     add("DATAPLANE_FAILING", "part of the data path is refused", text, "It is tried again by itself.");
   }

@@ -14,6 +14,7 @@ import type { Registry } from "../registry/registry.ts";
 import { untilAborted } from "../retry/abort.ts";
 import { sleep } from "../retry/backoff.ts";
 import type { TrafficManager } from "../traffic/manager.ts";
+import type { MemberKeeper } from "../traffic/members/keeper.ts";
 import { Adaptation } from "./adapt.ts";
 import { openEndpoints } from "./endpoints.ts";
 import { followHost } from "./host-watch.ts";
@@ -23,7 +24,7 @@ import { Session, type SessionInput } from "./session.ts";
 import type { Settings } from "./settings.ts";
 import { SubnetFileGuard } from "./subnet-file-guard.ts";
 import { supervise } from "./supervise.ts";
-import { openTraffic } from "./traffic.ts";
+import { openMemberKeeper, openTraffic } from "./traffic.ts";
 
 export interface AgentInput {
   readonly build: BuildIdentity;
@@ -66,20 +67,23 @@ export async function runAgent(input: AgentInput): Promise<void> {
   const { networks: formerNetworks } = previous;
   const former = { ipv4: formerNetworks.ipv4 !== undefined, ipv6: formerNetworks.ipv6 !== undefined };
   const traffic = openTraffic(settings, former, health, log);
+  const members = openMemberKeeper(settings, health, log);
   observation.ruleRepairs = () => traffic.repairs;
-  const prepare: PrepareInput = { settings, kernel, log, health, stats, signal, formerNetworks };
-  const sessions: SessionInput = { settings, store, guard, traffic, log, health, loops, journal, signal };
+  const prepare: PrepareInput = { settings, kernel, store, log, health, stats, signal, formerNetworks };
+  const sessions: SessionInput = {
+    ...{ settings, store, guard, traffic, members, log, health, loops, journal, signal },
+  };
   const first = await unlessStopped(signal, async () => {
     const understood = await understandConfig(await store.readConfig(signal), registry, health);
     const { families } = understood.reading.config;
     const choice = await findInterface({ kernel, wish: wishesOf(settings), families, log, signal });
-    const prepared = await prepareBackend(prepare, understood, choice);
+    const prepared = await prepareBackend({ ...prepare, starting: true }, understood, choice);
     return Session.open(sessions, prepared, previous.subnets);
   });
   if (!first) return;
   const adaptation = new Adaptation({ first, prepare, sessions, registry });
   observation.adaptation = adaptation;
-  await serve(input, observation, { kernel, store, guard, traffic, adaptation });
+  await serve(input, observation, { kernel, store, guard, traffic, members, adaptation });
 }
 
 /** What `step` gives; undefined when a stop signal came meanwhile: that it failed or gave up then is no failure. */
@@ -98,6 +102,7 @@ interface Parts {
   readonly store: LeaseStore;
   readonly guard: SubnetFileGuard;
   readonly traffic: TrafficManager;
+  readonly members: MemberKeeper;
   readonly adaptation: Adaptation;
 }
 
@@ -105,12 +110,13 @@ interface Parts {
 async function serve(
   { settings, log, health, signal }: AgentInput,
   observation: Observation,
-  { kernel, store, guard, traffic, adaptation }: Parts,
+  { kernel, store, guard, traffic, members, adaptation }: Parts,
 ): Promise<void> {
   const supervision = { health, loops: observation.loops, signal };
   const loops = [
     supervise("subnet file", (pulse) => guard.keep(signal, pulse), supervision),
     supervise("traffic rules", (pulse) => traffic.run(signal, pulse), supervision),
+    supervise("member filter", (pulse) => members.run(signal, pulse), supervision),
     feedWatchdog(() => observation.loops.overdue().length === 0, signal),
   ];
   await Promise.race([adaptation.session.ready, untilAborted(signal)]);

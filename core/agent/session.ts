@@ -9,6 +9,7 @@ import type { Log } from "../observe/log.ts";
 import type { Loops, Pulse } from "../observe/loops.ts";
 import { sleep } from "../retry/backoff.ts";
 import type { TrafficManager } from "../traffic/manager.ts";
+import type { MemberKeeper } from "../traffic/members/keeper.ts";
 import { composeAttrs } from "./attrs.ts";
 import { networksOf } from "./backend.ts";
 import type { Journal } from "./journal.ts";
@@ -30,6 +31,7 @@ export interface SessionInput {
   readonly store: LeaseStore;
   readonly guard: SubnetFileGuard;
   readonly traffic: TrafficManager;
+  readonly members: MemberKeeper;
   readonly log: Log;
   readonly health: Health;
   readonly loops: Loops;
@@ -65,6 +67,7 @@ export class Session {
     rememberIdentity(input.settings.subnetFile, prepared.identity);
     const mtu = await attach(input.store, prepared.driver, held);
     reportBridge(prepared.config, input.health);
+    input.members.want(prepared.membersOnly);
     const rules = input.traffic.apply(wantedTraffic(prepared.config, held.lease.subnets, input.settings));
     // Rules for another subnet are gone before containers hear of this one; otherwise nobody has to wait.
     if (differs(previous, held.lease.subnets)) await rules;
@@ -103,11 +106,12 @@ export class Session {
     return this.#lease.lease;
   }
 
-  /** Ends the loops within `patience` ms; lease, subnet file and data plane stay. */
+  /** Ends the loops within `patience` ms, and longer for a backend that asks for it; lease and data plane stay. */
   async end(patience: number): Promise<void> {
     this.#over.abort();
     await Promise.race([Promise.all(this.#loops), sleep(patience)]);
-    await Promise.race([this.#letGo(), sleep(patience / 2)]);
+    const { stopPatience = 0 } = this.prepared.driver;
+    await Promise.race([this.#letGo(), sleep(Math.max(patience / 2, stopPatience))]);
   }
 
   async #serve(): Promise<void> {
@@ -137,6 +141,7 @@ export class Session {
         driver,
         table: this.peers,
         families: config.families,
+        members: this.#input.members,
         log,
         health,
         journal: this.#input.journal,

@@ -22,7 +22,18 @@ export interface Settings {
   readonly iptablesResync: number;
   readonly ipBlackholeRoute: boolean;
   readonly nodeId: string | undefined;
+  readonly charonExecutable: string | undefined;
   readonly healthzIp: string;
   /** 0 and below: no health server. */
   readonly healthzPort: number;
+}
+
+/** Values of the flags that belong to one backend, by the flag's name. */
+export type PluginFlags = Readonly<Record<string, string>>;
+
+/** Those of them that were given; undefined when there are none. */
+export function pluginFlags({
+  charonExecutable,
+}: Pick<Settings, "charonExecutable">): PluginFlags | undefined {
+  return charonExecutable === undefined ? undefined : { "charon-executable": charonExecutable };
 }

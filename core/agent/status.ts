@@ -38,7 +38,13 @@ export interface StatusReport {
     readonly reason: string;
   };
   readonly config?: { readonly source: string; readonly revision: number };
-  readonly backend?: { readonly type: string; readonly plugin: string; readonly version: string };
+  readonly backend?: {
+    readonly type: string;
+    readonly plugin: string;
+    readonly version: string;
+    /** What a backend that acts itself tells of its data path. */
+    readonly details?: Readonly<Record<string, string>>;
+  };
   readonly lease?: {
     readonly key: string;
     readonly subnets: Subnets;
@@ -82,10 +88,11 @@ export function composeStatus(observation: Observation): StatusReport {
 }
 
 function describeSession({ prepared, held, lease }: NonNullable<Observation["session"]>) {
-  const { identity, external, choice, config, understood } = prepared;
+  const { identity, external, choice, config, understood, driver } = prepared;
   const { name: plugin, version } = understood.chosen.loaded.manifest;
   const { name, mtu, ipv4, ipv6, publicIP, publicIPv6 } = external;
   const { source, revision } = understood.document;
+  const { details = {} } = driver;
   return {
     node: { id: identity.nodeId, bootId: identity.bootId },
     interface: {
@@ -98,7 +105,12 @@ function describeSession({ prepared, held, lease }: NonNullable<Observation["ses
       reason: choice.reason,
     },
     config: { source, revision },
-    backend: { type: config.backend.type, plugin, version },
+    backend: {
+      type: config.backend.type,
+      plugin,
+      version,
+      ...(Object.keys(details).length > 0 ? { details } : {}),
+    },
     lease: {
       key: held.lease.key,
       subnets: held.lease.subnets,

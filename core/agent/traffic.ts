@@ -1,6 +1,6 @@
 import type { NetworkConfig } from "../config/network.ts";
 import { run } from "../host/exec.ts";
-import type { Families, Subnets } from "../lease/lease.ts";
+import type { Families, Peer, Subnets } from "../lease/lease.ts";
 import type { Health } from "../observe/health.ts";
 import type { Log } from "../observe/log.ts";
 import { brNetfilterFindings } from "../traffic/bridge.ts";
@@ -8,6 +8,7 @@ import { TRAFFIC } from "../traffic/findings.ts";
 import { openTrafficHost } from "../traffic/host.ts";
 import type { TrafficIntent } from "../traffic/intent.ts";
 import { TrafficManager } from "../traffic/manager.ts";
+import { MemberKeeper, type Members } from "../traffic/members/keeper.ts";
 import type { Settings } from "./settings.ts";
 
 /** The traffic rules this node wants for a config and its own lease. */
@@ -37,6 +38,24 @@ export function openTraffic(settings: Settings, former: Families, health: Health
     previous: former,
     resync: settings.iptablesResync,
   });
+}
+
+/** The keeper of the filter that lets only members send to the tunnel. */
+export function openMemberKeeper(settings: Settings, health: Health, log: Log): MemberKeeper {
+  return new MemberKeeper({ host: openTrafficHost(run), health, log, resync: settings.iptablesResync });
+}
+
+/** The public addresses of all peers, whatever backend they use. */
+export function membersOf(peers: Iterable<Peer>, families: Families): Members {
+  const addresses = { ipv4: new Set<string>(), ipv6: new Set<string>() };
+  for (const { ipv4, ipv6 } of peers) {
+    if (ipv4) addresses.ipv4.add(ipv4.publicIP);
+    if (ipv6) addresses.ipv6.add(ipv6.publicIP);
+  }
+  return {
+    ...(families.ipv4 ? { 4: addresses.ipv4 } : {}),
+    ...(families.ipv6 ? { 6: addresses.ipv6 } : {}),
+  };
 }
 
 /** Warns where bridged packets do not pass iptables; nothing in nftables mode. */

@@ -209,6 +209,12 @@ export const FLAGS = {
     type: texts("NAME"),
     help: "Let this plugin replace a backend whose plugin it names in its overrides.",
   },
+  "charon-executable": {
+    group: "plugins",
+    type: optionalText("FILE"),
+    initialText: "looked for where packages put it",
+    help: "strongSwan's charon, for the ipsec backend.",
+  },
 
   "healthz-ip": {
     group: "observe",

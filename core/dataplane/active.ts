@@ -1,34 +1,49 @@
 import type { ActiveBackend, Host, OwnLease, PeerDelta } from "../../plugins/sdk/backend.ts";
 import type { ExternalInterface, HostFacts } from "../../plugins/sdk/facts.ts";
-import type { LeaseData, Peer } from "../lease/lease.ts";
+import type { LeaseData, Peer, Subnets } from "../lease/lease.ts";
+import type { Prefix } from "../net/prefix.ts";
 import type { Kernel } from "../netlink/kernel.ts";
+import type { RouteObject } from "../netlink/objects.ts";
 import { describeError } from "../observe/fault.ts";
 import type { Finding } from "../observe/finding.ts";
 import type { Health } from "../observe/health.ts";
+import type { Log } from "../observe/log.ts";
 import { Backoff, sleep } from "../retry/backoff.ts";
 import { Turns } from "../retry/turns.ts";
+import { listenForBackend } from "./active-notices.ts";
 import { mergeDeltas, NO_CHANGE } from "./delta.ts";
 import type { Driver, DriverEvents } from "./driver.ts";
 import { gatherFacts } from "./facts.ts";
+import { PeerProblems } from "./peer-problems.ts";
 import type { DataPathCounts, PeerState } from "./peer-state.ts";
 import { Phase, type PhaseTimeouts } from "./phase.ts";
+import { removeStaleDevices, removeStaleRoutes } from "./stale.ts";
 
 export interface ActiveInput {
   readonly backend: ActiveBackend;
-  readonly host: Host;
+  /** What the backend gets; `wake` is added here. */
+  readonly host: Omit<Host, "wake">;
   readonly kernel: Kernel;
   readonly external: ExternalInterface;
+  /** Cluster networks now and of the last run. */
+  readonly networks: readonly Prefix[];
+  /** What the operator wants beside the backend's own objects (a blackhole for the own subnet). */
+  readonly extras?: (subnets: Subnets) => readonly RouteObject[];
   readonly health: Health;
+  readonly log: Log;
   readonly timeouts: PhaseTimeouts;
 }
 
 /** How often an active backend gets the whole truth again without any change, ms. */
 const RESYNC_MS = 60_000;
+/** Shortest time between two syncs that the backend itself asks for, ms. */
+const ASKED_GAP_MS = 500;
 
 /** Runs a backend that moves packets or calls an API itself; retries and resyncs it. */
 export class ActiveDriver implements Driver {
   readonly watchesPeers = true;
   readonly #input: ActiveInput;
+  readonly #problems: PeerProblems;
   readonly #turns = new Turns();
   readonly #retry = new Backoff({ first: 1_000, max: 60_000 });
   readonly #preparing: Phase;
@@ -41,11 +56,22 @@ export class ActiveDriver implements Driver {
   /** Why peers are not programmed, by key; all of them when the whole sync failed. */
   #refused: ReadonlyMap<string, string> = new Map();
   #failing = false;
+  /** Aborted when what the loop sleeps for is not right any more. */
   #wake = new AbortController();
+  /** Whether the backend asks for a sync. */
+  #asked = false;
+  /** MTU for pods, as the backend said last. */
+  #mtu: number | undefined;
+  /** The backend, or a change of what is its, asks for a sync. */
+  readonly #ask = () => {
+    this.#asked = true;
+    this.#wake.abort();
+  };
   #shown: ReadonlySet<string> = new Set();
 
   constructor(input: ActiveInput) {
     this.#input = input;
+    this.#problems = new PeerProblems(input.health);
     const { prepare, sync, stop } = input.timeouts;
     this.#preparing = new Phase("prepare", prepare);
     this.#syncing = new Phase("sync", sync);
@@ -56,38 +82,71 @@ export class ActiveDriver implements Driver {
   async prepare(): Promise<LeaseData> {
     const { backend, host } = this.#input;
     const facts = await this.#facts();
-    return this.#preparing.call(() => backend.prepare(host, facts));
+    return this.#preparing.call(() => backend.prepare({ ...host, wake: this.#ask }, facts));
   }
 
   async attach(lease: OwnLease): Promise<number> {
     const facts = await this.#facts();
-    return (await this.#preparing.call(() => this.#input.backend.attach(lease, facts))).mtu;
+    const { mtu } = await this.#preparing.call(() => this.#input.backend.attach(lease, facts));
+    this.#mtu = mtu;
+    await this.#removeStale();
+    const extras = this.#input.extras?.(lease.subnets) ?? [];
+    await this.#input.kernel.apply(extras.map((object) => ({ action: "put", object })));
+    return mtu;
   }
 
   update(peers: ReadonlyMap<string, Peer>, delta: PeerDelta): Promise<void> {
     return this.#turns.take(async () => {
       this.#peers = peers;
       this.#pending = mergeDeltas(this.#pending, delta);
+      for (const key of delta.removed) this.#problems.forget(key);
+      const failed = this.#failing;
       await this.#sync();
       // The loop may be asleep for the long time between two syncs that succeed.
-      if (this.#failing) this.#wake.abort();
+      if (this.#failing && !failed) this.#wake.abort();
+      await this.#showHealth();
     });
   }
 
-  async run({ pulse = () => {} }: DriverEvents, signal: AbortSignal): Promise<void> {
+  async run(events: DriverEvents, signal: AbortSignal): Promise<void> {
+    const { backend, kernel, log, external, networks } = this.#input;
+    const devices = new Set(backend.devices);
+    const concern = { devices, external: external.name, networks };
+    const listening =
+      devices.size > 0
+        ? listenForBackend({ kernel, log, signal, concern, disturbed: this.#ask })
+        : Promise.resolve();
+    await Promise.all([listening, this.#work(events, signal)]);
+  }
+
+  async #work({ pulse = () => {}, mtu }: DriverEvents, signal: AbortSignal): Promise<void> {
+    let told = this.#mtu;
+    let asked = Number.NEGATIVE_INFINITY;
     while (!signal.aborted) {
       pulse(RESYNC_MS);
-      if (this.#failing) await sleep(this.#retry.next(), signal);
-      else await sleep(RESYNC_MS, AbortSignal.any([signal, this.#wake.signal]));
+      const pause = this.#failing ? this.#retry.next() : RESYNC_MS;
+      await sleep(pause, AbortSignal.any([signal, this.#wake.signal]));
       if (signal.aborted) return;
-      const woken = this.#wake.signal.aborted;
-      if (woken) this.#wake = new AbortController();
-      if (woken && this.#failing) continue;
+      if (this.#wake.signal.aborted) {
+        this.#wake = new AbortController();
+        if (!this.#asked) continue;
+        this.#asked = false;
+        await sleep(ASKED_GAP_MS - (performance.now() - asked), signal);
+        asked = performance.now();
+      }
       // A sync may have to wait for an earlier one that takes too long, and so may the question for the health.
       pulse(this.#input.timeouts.sync * 4);
-      await this.#turns.take(() => this.#sync());
-      await this.#showHealth();
+      await this.#turns.take(async () => {
+        await this.#sync();
+        await this.#showHealth();
+      });
+      if (this.#mtu !== undefined && this.#mtu !== told) mtu(this.#mtu);
+      told = this.#mtu;
     }
+  }
+
+  get stopPatience(): number {
+    return this.#input.backend.stopPatience ?? 0;
   }
 
   stop(): Promise<void> {
@@ -101,19 +160,39 @@ export class ActiveDriver implements Driver {
   counts(): DataPathCounts {
     const wanted = this.#peers.size;
     const refused = [...this.#refused.keys()].filter((key) => this.#peers.has(key)).length;
+    const unusable = this.#problems.keys.length;
     return {
       wanted,
-      programmed: wanted - refused,
+      programmed: wanted - refused - unusable,
       refused,
-      unusable: 0,
+      unusable,
       objects: 0,
       failing: this.#failing ? Math.max(1, this.#refused.size) : 0,
     };
   }
 
+  get details(): Readonly<Record<string, string>> {
+    try {
+      return this.#input.backend.describe?.() ?? {};
+    } catch (error) {
+      return { error: describeError(error) };
+    }
+  }
+
   describe(key: string): PeerState {
     const reason = this.#refused.get(key);
-    return { objects: [], problems: reason === undefined ? [] : [reason] };
+    return { objects: [], problems: [...this.#problems.of(key), ...(reason === undefined ? [] : [reason])] };
+  }
+
+  /** What another backend left would win over this one's: its devices hold longer prefixes, and traffic in clear. */
+  async #removeStale(): Promise<void> {
+    const { backend, kernel, external, networks, log } = this.#input;
+    const own = backend.devices && new Set(backend.devices);
+    await removeStaleDevices(kernel, own, networks, log);
+    // A route on no device refuses packets, and may be what guards against traffic in clear.
+    const keeps = (dev: string | undefined) =>
+      dev === undefined || (own ? own.has(dev) : dev !== external.name);
+    await removeStaleRoutes(kernel, { networks, keeps }, log);
   }
 
   async #sync(): Promise<void> {
@@ -121,9 +200,14 @@ export class ActiveDriver implements Driver {
     let reasons: readonly string[];
     try {
       const facts = await this.#facts();
-      const { failed } = await this.#syncing.call(() =>
-        backend.sync([...this.#peers.values()], this.#pending, facts),
-      );
+      const {
+        failed,
+        unusable = [],
+        mtu,
+      } = await this.#syncing.call(() => backend.sync([...this.#peers.values()], this.#pending, facts));
+      if (mtu !== undefined) this.#mtu = mtu;
+      const problems = new Map(unusable.map(({ key, reason }) => [key, reason]));
+      for (const key of this.#peers.keys()) this.#problems.note(key, [problems.get(key) ?? []].flat());
       this.#refused = new Map(failed.map(({ key, reason }) => [key, reason]));
       reasons = failed.map(({ key, reason }) => `${key}: ${reason}`);
     } catch (error) {

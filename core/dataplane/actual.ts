@@ -42,7 +42,8 @@ export async function readActual(kernel: Kernel, scope: OwnedScope): Promise<Act
   for (const family of [4, 6] as const) {
     for (const route of await kernel.routes(family, { protocol: ROUTE_PROTOCOL })) {
       const written = isPlain(route) || route.type === BLACKHOLE;
-      if (written && liesIn(route.dst, scope.networks)) add(routeObject(route));
+      const ours = liesIn(route.dst, scope.networks) || scope.devices.includes(route.dev ?? "");
+      if (written && ours) add(routeObject(route));
     }
   }
   for (const dev of scope.devices) await readDevice(kernel, dev, scope, add);
@@ -70,7 +71,8 @@ async function readDevice(
   add: (object: BatchObject) => void,
 ): Promise<void> {
   for (const family of [4, 6] as const) {
-    for (const route of await kernel.routes(family, { dev })) {
+    // Those with our mark have been read already.
+    for (const route of await kernel.routes(family, { dev, otherThan: ROUTE_PROTOCOL })) {
       if (isOursOnDevice(route, scope.networks)) add(routeObject(route));
     }
     for (const neighbour of await kernel.neighbours(family, dev)) {

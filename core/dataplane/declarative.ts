@@ -19,7 +19,7 @@ import type { Reconciled } from "./reconcile.ts";
 import { RepairLoop } from "./repair.ts";
 import { findRepaired } from "./repaired.ts";
 import { isSetting } from "./settings.ts";
-import { removeStaleDevices } from "./stale.ts";
+import { removeStaleDevices, removeStaleRoutes } from "./stale.ts";
 import { type DataplaneStats, newDataplaneStats } from "./stats.ts";
 
 export interface DeclarativeInput {
@@ -30,6 +30,8 @@ export interface DeclarativeInput {
   readonly networks: readonly Prefix[];
   /** What the operator wants beside the backend's own objects (a blackhole for the own subnet). */
   readonly extras?: (subnets: Subnets) => readonly RouteObject[];
+  /** The daemon starts: another backend may have run here before, and its routes go before the subnet file is written. */
+  readonly starting?: boolean;
   readonly writeSysctl: (object: SysctlObject) => string | undefined;
   readonly health: Health;
   readonly log: Log;
@@ -89,7 +91,12 @@ export class DeclarativeDriver implements Driver {
     this.#lease = lease;
     const facts = this.#facts ?? (await this.#readHost());
     const { kernel, networks, log } = this.#input;
-    await removeStaleDevices(kernel, new Set(Object.keys(facts.links)), networks, log);
+    const devices = new Set(Object.keys(facts.links));
+    await removeStaleDevices(kernel, devices, networks, log);
+    if (this.#input.starting && !this.#usesUnderlay(devices)) {
+      const keeps = (dev: string | undefined) => dev === undefined || devices.has(dev);
+      await removeStaleRoutes(kernel, { networks, keeps }, log);
+    }
     const own = this.#planOwn(facts);
     await this.#programmer.change(new Map([[OWN, own]]));
     this.#toldMtu = this.#input.backend.mtu(facts);
@@ -152,6 +159,12 @@ export class DeclarativeDriver implements Driver {
 
   describe(key: string): PeerState {
     return { objects: this.#programmer.describe(key), problems: this.#problems.of(key) };
+  }
+
+  /** Whether routes to peers may lie on the external interface: without a device of its own, or beside it. */
+  #usesUnderlay(devices: ReadonlySet<string>): boolean {
+    const { ignoresPeers, usesRoutes } = this.#input.backend;
+    return ignoresPeers !== true && (usesRoutes === true || devices.size === 0);
   }
 
   async #changeAll(): Promise<void> {

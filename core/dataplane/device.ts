@@ -1,5 +1,6 @@
 import type { Kernel } from "../netlink/kernel.ts";
 import type { IpipAttrs, LinkState, VxlanAttrs, WantedLink } from "../netlink/objects.ts";
+import { Fault } from "../observe/fault.ts";
 import type { Log } from "../observe/log.ts";
 import { looksLikeOurs } from "./device-name.ts";
 
@@ -7,15 +8,21 @@ import { looksLikeOurs } from "./device-name.ts";
 export type DevicePlan =
   | { readonly action: "create" }
   | { readonly action: "recreate"; readonly differences: readonly string[]; readonly mac?: string }
-  | { readonly action: "adopt"; readonly mtu?: number; readonly raise: boolean };
+  | { readonly action: "adopt"; readonly mtu?: number; readonly raise: boolean }
+  /** A stranger of another kind has the name. */
+  | { readonly action: "refuse"; readonly kind: string };
 
 /**
  * Decides by upstream's rule: a device is adopted, with its MAC, unless kind, VNI, underlay, local address, group,
- * port (each only where both sides say), l2miss, GBP or learning differ. MTU and up are set on an adopted one; one
- * that is made anew gets its MAC back, since peers know it.
+ * port (each only where both sides say), l2miss, GBP or learning differ; of ipip the ends. MTU and up are set on an adopted
+ * one; one that is made anew gets its MAC back, since peers know it. The name `flannel.ipip` on a device of another
+ * kind is refused, as upstream refuses it.
  */
 export function planDevice(wanted: WantedLink, actual: LinkState | undefined): DevicePlan {
   if (!actual) return { action: "create" };
+  if (wanted.type !== "vxlan" && actual.type !== wanted.type) {
+    return { action: "refuse", kind: actual.type ?? "physical" };
+  }
   const differences = compareDevice(wanted, actual);
   if (differences.length > 0) {
     const mac = wanted.type === "vxlan" && actual.type === "vxlan" ? actual.mac : undefined;
@@ -64,10 +71,12 @@ function compareVxlan(want: VxlanAttrs, has: VxlanAttrs | undefined): readonly s
 
 /**
  * Makes the device be as wanted and up: `ip link add …`, `ip link set NAME mtu MTU up`. Returns whether it was made
- * anew. Throws a Fault that names the device when the kernel refuses.
+ * anew. Throws Fault `LINK_FOREIGN` when a device of another kind has the name, and one that names the device when the
+ * kernel refuses.
  */
 export async function ensureDevice(kernel: Kernel, wanted: WantedLink, log: Log): Promise<boolean> {
   const plan = planDevice(wanted, await kernel.link(wanted.name));
+  if (plan.action === "refuse") throw foreignFault(wanted, plan.kind);
   if (plan.action === "adopt") {
     if (plan.mtu !== undefined || plan.raise) {
       await kernel.setLink(wanted.name, {
@@ -89,6 +98,12 @@ export async function ensureDevice(kernel: Kernel, wanted: WantedLink, log: Log)
   const { name, type, ...attributes } = made;
   log.info(`made device ${name}`, { kind: type, ...attributes });
   return true;
+}
+
+function foreignFault({ name, type }: WantedLink, kind: string): Fault {
+  return new Fault("LINK_FOREIGN", `device "${name}" is there, but of kind ${kind}, not ${type}`, {
+    hint: `Find out whose it is (\`ip -d link show dev ${name}\`), then remove it (\`ip link delete ${name}\`) or rename it.`,
+  });
 }
 
 /**

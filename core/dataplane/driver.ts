@@ -28,6 +28,8 @@ export interface Driver {
   update(peers: ReadonlyMap<string, Peer>, delta: PeerDelta): Promise<void>;
   /** Repairs until aborted: notices, slow timer, retries. Never rejects. */
   run(events: DriverEvents, signal: AbortSignal): Promise<void>;
+  /** How long a stop may take where that is more than usual, ms. */
+  readonly stopPatience?: number;
   /** Lets go; the data plane stays. */
   stop(): Promise<void>;
   /** Undoes `prepare` after a failed start, devices that existed before are left. */
@@ -36,4 +38,6 @@ export interface Driver {
   counts(): DataPathCounts;
   /** What the peer of that key needs and how that stands. */
   describe(key: string): PeerState;
+  /** What a backend that acts itself tells of its data path, names and values. */
+  readonly details?: Readonly<Record<string, string>>;
 }

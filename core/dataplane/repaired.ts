@@ -9,6 +9,8 @@ export interface Repaired {
   readonly objects: Counts;
   /** Whose objects were missing or different: peers by key. */
   readonly owners: readonly string[];
+  /** Where, when that is not the kernel. */
+  readonly where?: string;
 }
 
 /** What a comparison with the kernel set right; `ownerOf` tells whom a wanted object belongs to. */

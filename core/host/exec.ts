@@ -55,9 +55,7 @@ export async function run(file: string, args: readonly string[], options: RunOpt
       hint: `Install the package that has ${file}.`,
     });
   }
-  if (result.timedOut) {
-    throw timeoutFault(file, timeout);
-  }
+  if (result.timedOut) throw timeoutFault(file, timeout, result);
   const firstLine = (result.stderr || describeError(result)).trim().split("\n")[0] ?? "";
   throw new Fault(
     "EXEC_FAILED",
@@ -85,6 +83,6 @@ function signalGroup(pid: number | undefined, signal: NodeJS.Signals): boolean {
   }
 }
 
-function timeoutFault(file: string, timeout: number): Fault {
-  return new Fault("EXEC_TIMEOUT", `"${file}" did not finish within ${timeout} ms`);
+function timeoutFault(file: string, timeout: number, cause?: unknown): Fault {
+  return new Fault("EXEC_TIMEOUT", `"${file}" did not finish within ${timeout} ms`, { cause });
 }

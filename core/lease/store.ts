@@ -108,6 +108,15 @@ export interface LeaseStore {
   /** Endless: a snapshot first, then changes or further snapshots; ends only on abort. */
   watchPeers(signal: AbortSignal): AsyncIterable<PeerUpdate>;
 
+  /** Subnets of all keys, also of those whose value cannot be read; asked now, from nobody's memory. */
+  takenSubnets?(signal: AbortSignal): Promise<readonly Subnets[]>;
+
+  /**
+   * Makes this node, or keeps it, the one of the cluster that does `task`, for the next `ms` ms at least (whole seconds
+   * count); false while another one is. Absent where the store has no elections.
+   */
+  lead?(task: string, ms: number, signal: AbortSignal): Promise<boolean>;
+
   /** This host's address changed: connections made from the old one lead nowhere, and are made anew. */
   reconnect(): void;
 

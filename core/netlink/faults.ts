@@ -52,14 +52,26 @@ export function linkExistsFault(name: string): Fault {
   });
 }
 
+/** What no two devices of a kind may share, and how the operator gets out of it. */
+const SHARED = {
+  vxlan: { claim: "VNI and port", way: ", or choose another VNI or Port in the network config" },
+  ipip: { claim: "local and remote address", way: "" },
+} as const;
+
 /** Another device of another name holds what the new one needs. */
-export function linkConflictFault(name: string, text: string, holder: string | undefined): Fault {
+export function linkConflictFault(
+  name: string,
+  kind: keyof typeof SHARED,
+  text: string,
+  holder: string | undefined,
+): Fault {
+  const { claim, way } = SHARED[kind];
   const by = holder === undefined ? "another device" : `device "${holder}"`;
-  return new Fault("LINK_CONFLICT", `cannot create "${name}": ${by} holds the same VNI and port (${text})`, {
+  return new Fault("LINK_CONFLICT", `cannot create "${name}": ${by} holds the same ${claim} (${text})`, {
     hint:
       holder === undefined
-        ? "Look for it with `ip -d link show type vxlan`, or choose another VNI or Port in the network config."
-        : `Delete it with \`ip link delete ${holder}\`, or choose another VNI or Port in the network config.`,
+        ? `Look for it with \`ip -d link show type ${kind}\`${way}.`
+        : `Delete it with \`ip link delete ${holder}\`${way}.`,
   });
 }
 

@@ -13,6 +13,8 @@ import type {
   RouteState,
   WantedLink,
 } from "./objects.ts";
+import type { WireguardChange, WireguardState } from "./wireguard-objects.ts";
+import type { XfrmChange, XfrmFailure, XfrmPolicyState, XfrmState } from "./xfrm-objects.ts";
 
 /**
  * Route protocol number that marks everything we create (`ip route show proto 140`). Free in iproute2's
@@ -57,6 +59,15 @@ export type Notice =
   | { readonly kind: "fdb"; readonly action: "put" | "delete"; readonly fdb: FdbState }
   | { readonly kind: "nexthop"; readonly action: "put" | "delete"; readonly nexthop: NexthopState };
 
+/** Which routes are meant; all of them when nothing is said. */
+export interface RouteFilter {
+  readonly dev?: string;
+  /** RTPROT_* they carry. */
+  readonly protocol?: number;
+  /** RTPROT_* they do not carry: what is known already need not be read again. */
+  readonly otherThan?: number;
+}
+
 /**
  * The kernel's network state behind one interface. Two implementations: rtnetlink over FFI, and `ip -batch` /
  * `bridge -batch` where FFI is not available. Dumps cover the main table only. All methods throw a Fault
@@ -73,7 +84,7 @@ export interface Kernel {
   /** `ip address show [dev DEV]` */
   addresses(dev?: string): Promise<AddressState[]>;
   /** `ip -4|-6 route show table main [dev DEV] [proto PROTOCOL]` */
-  routes(family: 4 | 6, filter?: { dev?: string; protocol?: number }): Promise<RouteState[]>;
+  routes(family: 4 | 6, filter?: RouteFilter): Promise<RouteState[]>;
   /** `ip -4|-6 route get ADDRESS`, undefined when unreachable. */
   routeGet(address: string): Promise<{ dev: string; via?: string; src?: string } | undefined>;
   /** `ip -4|-6 neighbour show dev DEV` */
@@ -94,6 +105,21 @@ export interface Kernel {
   txChecksum(dev: string): Promise<boolean | undefined>;
   /** `ethtool -K DEV tx-checksum-ip-generic on|off` */
   setTxChecksum(dev: string, on: boolean): Promise<void>;
+
+  /** `wg show DEV dump`, undefined when there is no WireGuard device of that name. */
+  wireguard(dev: string): Promise<WireguardState | undefined>;
+  /**
+   * `wg set DEV …`. The kernel stops at the first thing it refuses (a port in use, say), what came before it is done.
+   * Throws Fault `LINK_MISSING`, `LINK_KIND_UNSUPPORTED` or `NETLINK_…`; none of them shows a key.
+   */
+  setWireguard(dev: string, change: WireguardChange): Promise<void>;
+
+  /** `ip xfrm policy list`, without those of sockets. Throws Fault `XFRM_UNAVAILABLE` where the kernel has no IPsec. */
+  xfrmPolicies(): Promise<XfrmPolicyState[]>;
+  /** `ip xfrm state list nokeys` */
+  xfrmStates(): Promise<XfrmState[]>;
+  /** `ip xfrm policy update|delete`, `ip xfrm state delete`, in order. Returns what failed; the rest was done. */
+  applyXfrm(changes: readonly XfrmChange[]): Promise<XfrmFailure[]>;
 
   /**
    * Applies changes in the given order, in 32 KiB batches, yielding to the event loop at least every 1,000

@@ -10,7 +10,7 @@ import {
 import type { Kernel } from "./kernel.ts";
 import type { VxlanAttrs, WantedLink } from "./objects.ts";
 
-/** Why a device could not be created, in the operator's terms; looks around in the kernel for the holder of a VNI. */
+/** Why a device could not be created, in the operator's terms; looks around in the kernel for what is in the way. */
 export async function creationFault(
   kernel: Pick<Kernel, "link" | "links">,
   wanted: WantedLink,
@@ -24,16 +24,25 @@ export async function creationFault(
       "See the network config.",
     );
   }
-  if (wanted.type !== "vxlan" || (await kernel.link(wanted.name))) return linkExistsFault(wanted.name);
-  // EEXIST without a device of that name: another vxlan device of the same outer family has the VNI on that port.
+  if (wanted.type === "wireguard" || (await kernel.link(wanted.name))) return linkExistsFault(wanted.name);
+  // EEXIST without a device of that name: another one has what only one may have.
+  const links = await kernel.links();
+  if (wanted.type === "ipip") {
+    const { local = "any", remote = "any" } = wanted.ipip;
+    const holder = links.find(
+      ({ ipip }) =>
+        ipip !== undefined && (ipip.local ?? "any") === local && (ipip.remote ?? "any") === remote,
+    );
+    return linkConflictFault(wanted.name, "ipip", `local ${local}, remote ${remote}`, holder?.name);
+  }
   const { vni, port } = wanted.vxlan;
-  const holder = (await kernel.links()).find(
+  const holder = links.find(
     ({ vxlan }) =>
       vxlan?.vni === vni &&
       (port === undefined || vxlan.port === port) &&
       isOverIPv6(vxlan) === isOverIPv6(wanted.vxlan),
   );
-  return linkConflictFault(wanted.name, refusal.text || `VNI ${vni}`, holder?.name);
+  return linkConflictFault(wanted.name, "vxlan", refusal.text || `VNI ${vni}`, holder?.name);
 }
 
 /** VXLAN_F_IPV6 is set by an IPv6 address of either end, else the outer family is IPv4 (vxlan_config_validate()). */

@@ -228,3 +228,9 @@ export interface NexthopState {
   readonly onlink: boolean;
   readonly protocol: number;
 }
+
+/**
+ * Packets that other nodes send to this one, by their outer header: IP-in-IP (IP protocol 4) over IPv4, or UDP to a
+ * port over either family.
+ */
+export type TunnelPacket = { readonly protocol: "ipip" } | { readonly udpPort: number };

@@ -19,9 +19,9 @@ import {
 import { decodeNeighbour, encodeNeighbourDump } from "./families/neighbour.ts";
 import { decodeNexthop, encodeNexthopDump, encodeNexthopQuery } from "./families/nexthop.ts";
 import { encodeRouteDump, encodeRouteGet } from "./families/route.ts";
-import { decodeRoute, decodeRouteGet } from "./families/route-state.ts";
+import { decodeRoute, decodeRouteGet, protocolOf } from "./families/route-state.ts";
 import { linkMissingFault, refusalFault, underlayMissingFault } from "./faults.ts";
-import type { ChangeFailure, Kernel, KernelChange, Notice } from "./kernel.ts";
+import type { ChangeFailure, Kernel, KernelChange, Notice, RouteFilter } from "./kernel.ts";
 import { creationFault, describeLinkChange } from "./link-change.ts";
 import { leadsTo, resolveNexthops } from "./nexthop-routes.ts";
 import { openNotices } from "./notices.ts";
@@ -37,6 +37,10 @@ import type {
 import { isUnreachable } from "./outcome.ts";
 import { readTxChecksum, writeTxChecksum } from "./tx-checksum.ts";
 import type { MessageCursor } from "./wire/reader.ts";
+import { WireguardExchange } from "./wireguard.ts";
+import type { WireguardChange, WireguardState } from "./wireguard-objects.ts";
+import { XfrmExchange } from "./xfrm.ts";
+import type { XfrmChange, XfrmFailure, XfrmPolicyState, XfrmState } from "./xfrm-objects.ts";
 
 /** Receive buffers in bytes: room for a batch whose every message is refused, and for a burst of notices. */
 const RECEIVE_BUFFER = 8 * 1024 * 1024;
@@ -59,6 +63,8 @@ export class RtnetlinkKernel implements Kernel {
   readonly #dumps: Exchange;
   readonly #batches: Exchange;
   readonly #batch: Batch;
+  readonly #wireguard = new WireguardExchange();
+  readonly #xfrm = new XfrmExchange();
   readonly #dumpTurns = new Turns();
   readonly #batchTurns = new Turns();
   readonly #noticeBuffer: number;
@@ -95,13 +101,13 @@ export class RtnetlinkKernel implements Kernel {
     return dev === undefined ? all : all.filter((address) => address.dev === names.nameOf(index));
   }
 
-  async routes(family: 4 | 6, filter: { dev?: string; protocol?: number } = {}): Promise<RouteState[]> {
+  async routes(family: 4 | 6, filter: RouteFilter = {}): Promise<RouteState[]> {
     const index = this.#filterIndex(filter.dev);
     if (index === undefined) return [];
     const names = this.#names();
     const encode: Encode = (b, s) => encodeRouteDump(b, s, family, index, filter.protocol ?? 0);
     const all = await this.#dump(`list the IPv${family} routes`, encode, (message) =>
-      decodeRoute(message, names),
+      protocolOf(message) === filter.otherThan ? undefined : decodeRoute(message, names),
     );
     const routes = await resolveNexthops(all, () => this.nexthops());
     const dev = index === 0 ? undefined : names.nameOf(index);
@@ -179,6 +185,26 @@ export class RtnetlinkKernel implements Kernel {
     writeTxChecksum(this.#query.socket.fd, dev, on);
   }
 
+  wireguard(dev: string): Promise<WireguardState | undefined> {
+    return this.#wireguard.read(dev);
+  }
+
+  setWireguard(dev: string, change: WireguardChange): Promise<void> {
+    return this.#wireguard.write(dev, change);
+  }
+
+  xfrmPolicies(): Promise<XfrmPolicyState[]> {
+    return this.#xfrm.policies();
+  }
+
+  xfrmStates(): Promise<XfrmState[]> {
+    return this.#xfrm.states();
+  }
+
+  applyXfrm(changes: readonly XfrmChange[]): Promise<XfrmFailure[]> {
+    return this.#xfrm.apply(changes);
+  }
+
   apply(changes: readonly KernelChange[]): Promise<ChangeFailure[]> {
     return this.#batchTurns.take(() => this.#batch.apply(changes));
   }
@@ -205,7 +231,7 @@ export class RtnetlinkKernel implements Kernel {
 
   close(): void {
     for (const end of [...this.#subscriptions]) end();
-    for (const exchange of [this.#query, this.#dumps, this.#batches]) exchange.close();
+    for (const each of [this.#query, this.#dumps, this.#batches, this.#wireguard, this.#xfrm]) each.close();
   }
 
   async #dump<T>(

@@ -28,7 +28,7 @@ export function checkBackend(value: unknown, pluginName: string): Backend {
   const mistake = isObject(value) ? findBackendMistake(value) : `it is ${kindOf(value)}`;
   if (mistake === undefined) return value as Backend;
   throw new Fault("PLUGIN_FAILED", `plugin "${pluginName}": configure() returned no backend: ${mistake}`, {
-    hint: "tell its author; docs/plugins.md describes both kinds of backend",
+    hint: "tell its author; docs/plugins.md describes the kinds of backend",
   });
 }
 
@@ -49,11 +49,13 @@ function findOptionMistake(plugin: Members): string | undefined {
 
 const DECLARATIVE = ["links", "publish", "mtu", "own", "peer"];
 const ACTIVE = ["prepare", "attach", "sync", "stop", "cleanup"];
+const CLOUD = ["publish", "discover", "read", "apply"];
 
 function findBackendMistake(backend: Members): string | undefined {
   if (backend.mode === "declarative") return findMissing(backend, DECLARATIVE);
   if (backend.mode === "active") return findMissing(backend, ACTIVE);
-  return `"mode" is ${JSON.stringify(backend.mode)}, not "declarative" or "active"`;
+  if (backend.mode === "cloud") return findMissing(backend, CLOUD);
+  return `"mode" is ${JSON.stringify(backend.mode)}, not "declarative", "active" or "cloud"`;
 }
 
 function findMissing(object: Members, names: readonly string[]): string | undefined {

@@ -8,6 +8,7 @@ import { Turns } from "../retry/turns.ts";
 import { Enforcer, type EnforcerOptions } from "./enforcer.ts";
 import { contestedFinding, TRAFFIC } from "./findings.ts";
 import type { Firewall } from "./firewall.ts";
+import { ForwardingWatch } from "./forwarding/watch.ts";
 import type { TrafficHost } from "./host.ts";
 import { ALL_FAMILIES, type Family, type TrafficIntent } from "./intent.ts";
 
@@ -38,6 +39,7 @@ export class TrafficManager {
   readonly #health: Health;
   readonly #log: Log;
   readonly #enforcer: Enforcer;
+  readonly #forwarding: ForwardingWatch;
   readonly #turns = new Turns();
   readonly #resync: number;
   readonly #retry = new Backoff({ first: 1_000, max: 30_000 });
@@ -59,6 +61,7 @@ export class TrafficManager {
     this.#health = options.health;
     this.#log = options.log;
     this.#enforcer = new Enforcer(options);
+    this.#forwarding = new ForwardingWatch(options.host, options.health);
     this.#resync = Math.max(options.resync, SHORTEST_RESYNC_MS);
     this.#contest = new Backoff({ first: 2 * this.#resync, max: Math.max(60_000, 2 * this.#resync) });
   }
@@ -147,6 +150,7 @@ export class TrafficManager {
     const generation = this.#host.generation?.read();
     const { sound, written } = await this.#enforcer.enforce(intent, choose);
     if (choose) this.#signs = this.#readSigns();
+    await this.#forwarding.look(intent, choose);
     const isTold = sound && written.length === 0 && this.#generation() !== undefined;
     this.#verified = isTold ? generation : undefined;
     this.#noteWrites(written);

@@ -20,9 +20,10 @@ export interface ExecutableInput {
 
 /**
  * Entry points beside the main one: workers, and every built-in plugin so that the loader can import it by path.
- * The probe is where core/registry looks for it in the executable.
+ * The probe is where core/registry looks for it in the executable; a plugin that has a worker finds it beside itself.
  */
 const WORKERS = ["core/registry/probe.ts"];
+const PLUGIN_WORKER = "worker.ts";
 
 /**
  * Builds one executable and moves it to `outfile` in one step. Inside it lie the program, `backends/<name>/index.js`
@@ -45,9 +46,11 @@ export async function buildExecutable(
     // The bundler embeds the name of the output file: the same one for every target keeps builds comparable.
     const built = join(work, "flanneld");
     const result = await Bun.build({
-      entrypoints: [input.main, ...WORKERS, ...names.map((name) => `${input.plugins}/${name}/index.ts`)].map(
-        (file) => join(repository, file),
-      ),
+      entrypoints: [
+        input.main,
+        ...WORKERS,
+        ...names.flatMap((name) => pluginEntries(repository, `${input.plugins}/${name}`)),
+      ].map((file) => join(repository, file)),
       root: repository,
       target: "bun",
       format: "esm",
@@ -96,6 +99,12 @@ export async function buildExecutable(
 /** A message of the bundler as `file:line:column: message`. */
 function renderLog({ message, position }: BuildMessage | ResolveMessage): string {
   return position ? `${position.file}:${position.line}:${position.column}: ${message}` : message;
+}
+
+/** A plugin's module, and its worker if it has one; relative to the repository. */
+function pluginEntries(repository: string, folder: string): string[] {
+  const worker = `${folder}/${PLUGIN_WORKER}`;
+  return [`${folder}/index.ts`, ...(existsSync(join(repository, worker)) ? [worker] : [])];
 }
 
 /** Names of the built-in plugins, sorted. A folder without manifest is one that is being written: an error. */

@@ -1,7 +1,8 @@
 import type { Families, LeaseData, Peer, Subnets } from "../../core/lease/lease.ts";
 import type { Kernel } from "../../core/netlink/kernel.ts";
-import type { KernelObject, WantedLink } from "../../core/netlink/objects.ts";
+import type { KernelObject, TunnelPacket, WantedLink } from "../../core/netlink/objects.ts";
 import type { Finding } from "../../core/observe/finding.ts";
+import type { CloudBackend } from "./cloud.ts";
 import type { HostFacts } from "./facts.ts";
 import type { StandardSchema } from "./standard-schema.ts";
 
@@ -32,6 +33,8 @@ export interface ConfigureInput<Options> {
   readonly networks: Subnets;
   /** Stable identity of this node, for deriving stable MACs and the like. */
   readonly nodeId: string;
+  /** Values of the flags that belong to one backend (`charon-executable`), by name; what is not given is absent. */
+  readonly flags?: Readonly<Record<string, string>>;
 }
 
 /** What a check may look at. */
@@ -44,8 +47,8 @@ export interface OwnLease {
   readonly subnets: Subnets;
 }
 
-/** Both kinds of backend; `mode` tells them apart. */
-export type Backend = DeclarativeBackend | ActiveBackend;
+/** All kinds of backend; `mode` tells them apart. */
+export type Backend = DeclarativeBackend | ActiveBackend | CloudBackend;
 
 /**
  * A backend whose data path is kernel objects: it says what it wants as data, core makes it so and keeps it so.
@@ -57,6 +60,11 @@ export interface DeclarativeBackend {
   readonly usesRoutes?: boolean;
   /** Set when peers are never programmed (alloc): core does not watch them. */
   readonly ignoresPeers?: boolean;
+  /**
+   * What peers send here and nobody else may: core drops such packets from addresses that are no member's public one
+   * (option `MembersOnly` of ours). Absent or empty: no filter.
+   */
+  readonly membersOnly?: readonly TunnelPacket[];
   /** Devices needed before the lease; created, adopted or re-created by core. */
   links(facts: HostFacts): readonly WantedLink[];
   /** What peers must know; `facts.links` holds the devices of `links()` as the kernel has them. */
@@ -87,6 +95,10 @@ export interface PeerDelta {
 export interface SyncReport {
   /** Peers that could not be programmed; core retries them with back-off. */
   readonly failed: readonly { readonly key: string; readonly reason: string }[];
+  /** Peers that cannot be reached as they are (another backend, bad data): shown, not retried. */
+  readonly unusable?: readonly { readonly key: string; readonly reason: string }[];
+  /** MTU for pods, where it follows the host: told when it is another one than `attach` said. */
+  readonly mtu?: number;
 }
 
 /**
@@ -95,7 +107,20 @@ export interface SyncReport {
  */
 export type HostKernel = Pick<
   Kernel,
-  "links" | "link" | "addresses" | "routes" | "neighbours" | "createLink" | "setLink" | "deleteLink" | "apply"
+  | "links"
+  | "link"
+  | "addresses"
+  | "routes"
+  | "neighbours"
+  | "createLink"
+  | "setLink"
+  | "deleteLink"
+  | "apply"
+  | "wireguard"
+  | "setWireguard"
+  | "xfrmPolicies"
+  | "xfrmStates"
+  | "applyXfrm"
 >;
 
 /** Host services for a backend that acts itself. */
@@ -105,11 +130,12 @@ export interface Host {
     info(message: string, fields?: Readonly<Record<string, unknown>>): void;
     warn(message: string, fields?: Readonly<Record<string, unknown>>): void;
   };
-  /** Folder for small files that may go at a reboot: that of the subnet file, `/run/flannel` by default. */
-  readonly runDirectory: string;
+  /** Where a backend may keep a small file until the next reboot: `/run/flannel/subnet.env.NAME` by default. */
+  statePath(name: string): string;
   /**
    * Runs a command without a shell, with `env` beside the daemon's own environment; `timeout` in ms. Rejects on a
    * non-zero exit and at the time-out; the error, or its `cause`, then has what was printed as `stdout` and `stderr`.
+   * With `group` whatever the command started itself is ended with it at the time-out (a shell's children).
    */
   run(
     file: string,
@@ -118,15 +144,58 @@ export interface Host {
       readonly input?: string;
       readonly timeout?: number;
       readonly env?: Readonly<Record<string, string>>;
+      readonly group?: boolean;
     },
   ): Promise<{ readonly stdout: string; readonly stderr: string }>;
+  /** Keeps a process running until it is stopped; it is killed when the daemon dies. */
+  keepRunning(spec: ChildSpec): Child;
+  /** Asks core for a `sync` and for the health soon: something happened that only the backend sees. */
+  wake(): void;
   /** Aborted when the daemon stops. */
   readonly signal: AbortSignal;
+}
+
+/** A process to be kept running; after an end by itself it is started again, with growing pauses (1 s to 1 min). */
+export interface ChildSpec {
+  readonly file: string;
+  readonly args?: readonly string[];
+  /** Extra environment; the daemon's own is passed on. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Called with each line that it prints. */
+  line?(text: string): void;
+  /** It was started, for the first time or again. */
+  started?(pid: number): void;
+  /** It ended by itself, or could not be started: how, in words. */
+  ended?(how: string): void;
+}
+
+/** A process that is kept running. */
+export interface Child {
+  /** Of the running process; undefined while there is none. */
+  readonly pid: number | undefined;
+  /** Ends it for good with that signal (default SIGTERM), and with SIGKILL when that does not help within 3 s. */
+  stop(signal?: NodeJS.Signals): Promise<void>;
 }
 
 /** A backend that moves packets or calls an API itself. Core owns watch, debounce, retry and resync. */
 export interface ActiveBackend {
   readonly mode: "active";
+  /** How long `stop` may take where half a second is not enough, ms; the stop of the daemon takes that much longer. */
+  readonly stopPatience?: number;
+  /**
+   * Names of the devices this backend makes or writes marked routes (protocol 140) to. After `attach` core removes what
+   * other backends left: devices named as ours are and not in here, and marked routes of the cluster's networks on
+   * devices not in here. Absent: only vxlan and ipip devices of ours, and marked routes on the external interface.
+   * Changes of these devices and of marked routes in the cluster's networks make core ask for a `sync` within 200 ms.
+   */
+  readonly devices?: readonly string[];
+  /** Set when the backend writes marked blackhole routes in the cluster's networks: core then leaves them. */
+  readonly keepsBlackholes?: boolean;
+  /**
+   * What peers send here and nobody else may: core drops such packets from addresses that are no member's public one
+   * (option `MembersOnly` of ours). Absent or empty: no filter.
+   */
+  readonly membersOnly?: readonly TunnelPacket[];
   /** Makes the device or opens the socket; returns what peers must know. */
   prepare(host: Host, facts: HostFacts): Promise<LeaseData>;
   /** The lease is held; brings the data path up. Returns the MTU for pods. */
@@ -135,6 +204,8 @@ export interface ActiveBackend {
   sync(peers: readonly Peer[], delta: PeerDelta, facts: HostFacts): Promise<SyncReport>;
   /** What is wrong right now. */
   health?(): Promise<readonly Finding[]>;
+  /** How the data path is made and what went through it, names and values, for `flanneld status`. Asks nobody. */
+  describe?(): Readonly<Record<string, string>>;
   /** The daemon stops: let go, leave the data plane forwarding where the kind of backend allows it. */
   stop(): Promise<void>;
   /** Removes everything this backend ever made on the host; returns what it removed (or would remove). */

@@ -34,6 +34,7 @@ export const DEFAULTS: Options = {
   GBP: false,
   Learning: false,
   DirectRouting: false,
+  MembersOnly: false,
   ChecksumOffload: "auto",
 };
 

@@ -1,5 +1,16 @@
 /** What a figure counts in. Times are kept in seconds or milliseconds, memory in megabytes (10^6 bytes). */
-export type Unit = "s" | "ms" | "MB" | "%" | "per day";
+export type Unit =
+  | "s"
+  | "ms"
+  | "MB"
+  | "%"
+  | "per day"
+  | "per minute"
+  | "Gbit/s"
+  | "µs"
+  | "×"
+  | "k/s"
+  | "CPU s/Gbit";
 
 /** One thing that is measured, and what it should come to. */
 export interface FigureDefinition {
@@ -8,6 +19,8 @@ export interface FigureDefinition {
   readonly unit: Unit;
   /** Upper bound of the median for our own executable. */
   readonly atMost?: number;
+  /** Lower bound of it. */
+  readonly atLeast?: number;
   /** Measured on our own executable only. */
   readonly oursOnly?: boolean;
 }
@@ -40,9 +53,10 @@ export function percentile(samples: readonly number[], share: number): number {
 }
 
 /** Whether the median keeps to the target; undefined without target or samples. */
-export function meetsTarget({ ours, atMost }: Figure): boolean | undefined {
+export function meetsTarget({ ours, atMost, atLeast }: Figure): boolean | undefined {
   const spread = spreadOf(ours);
-  return atMost === undefined || spread === undefined ? undefined : spread.median <= atMost;
+  if (spread === undefined || (atMost === undefined && atLeast === undefined)) return undefined;
+  return spread.median <= (atMost ?? Number.POSITIVE_INFINITY) && spread.median >= (atLeast ?? 0);
 }
 
 /** How much of the other's median ours is (0.25: a quarter); undefined when either is missing or the other's is 0. */

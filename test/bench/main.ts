@@ -11,13 +11,28 @@ import { type BenchOptions, parseOptions, UsageError, usage } from "./options.ts
 import { type Report, renderMarkdown, renderScenario, type ScenarioResult } from "./report.ts";
 import type { Scenario, Subject } from "./scenario.ts";
 import { convergence } from "./scenarios/convergence.ts";
+import { healing } from "./scenarios/healing.ts";
 import { join } from "./scenarios/join.ts";
 import { loop } from "./scenarios/loop.ts";
 import { memory } from "./scenarios/memory.ts";
 import { requests } from "./scenarios/requests.ts";
+import { rules } from "./scenarios/rules.ts";
 import { start } from "./scenarios/start.ts";
+import { udp } from "./scenarios/udp.ts";
+import { udpSoak } from "./scenarios/udp-soak.ts";
 
-const SCENARIOS: readonly Scenario[] = [start, convergence, join, memory, requests, loop];
+const SCENARIOS: readonly Scenario[] = [
+  start,
+  convergence,
+  join,
+  memory,
+  requests,
+  loop,
+  rules,
+  healing,
+  udp,
+  udpSoak,
+];
 const NAMES = SCENARIOS.map(({ name }) => name);
 
 try {

@@ -75,6 +75,9 @@ export function formatSamples(samples: readonly number[], unit: Unit): string {
 }
 
 function formatTarget(figure: Figure): string {
+  if (figure.atLeast !== undefined) {
+    return `≥ ${figure.atLeast} ${figure.unit}${{ true: " ✓", false: " ✗", undefined: "" }[`${meetsTarget(figure)}`]}`;
+  }
   if (figure.atMost === undefined) return "";
   const met = meetsTarget(figure);
   const mark = met === undefined ? "" : met ? " ✓" : ` ✗ ${formatExcess(figure)}`;
@@ -95,12 +98,20 @@ function formatRatio(figure: Figure): string {
 function formatNumber(value: number, unit: Unit): string {
   switch (unit) {
     case "s":
+    case "Gbit/s":
+    case "×":
       return value.toFixed(2);
+    case "CPU s/Gbit":
+      return value.toFixed(3);
+    case "µs":
+    case "k/s":
+      return value.toFixed(1);
     case "ms":
     case "MB":
     case "%":
       return value.toFixed(1);
     case "per day":
+    case "per minute":
       return value.toLocaleString("en", { maximumFractionDigits: value < 10 ? 1 : 0 });
   }
 }

@@ -2,12 +2,14 @@ import { describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { ActiveBackend, Host, PeerDelta } from "flannel/sdk";
+import type { ActiveBackend, Host, LeaseData, PeerDelta } from "flannel/sdk";
 import { Node } from "../core/dataplane/node.ts";
 import { showDataPath } from "../core/dataplane/oracle.ts";
 import { kernelIn, runIn } from "../lab/in-namespace.ts";
+import { IN_VM } from "../lab/vm/vm.ts";
 import { bareFacts, deepFreeze, expectPlain, peerFrom, subnetsOf } from "./inputs.ts";
 import { BY_MODE, configure, onePerStack, type Setting } from "./plugins.ts";
+import { asPublishedBy } from "./samples.ts";
 
 const NOTHING: PeerDelta = { added: [], changed: [], removed: [] };
 
@@ -24,7 +26,11 @@ async function openMachine() {
     kernel: stack.adopt(kernelIn(node.ns), (kernel) => kernel.close()),
     log: { info() {}, warn() {} },
     run: runIn(node.ns),
-    runDirectory: directory,
+    keepRunning: () => {
+      throw new Error("no processes here");
+    },
+    statePath: (name) => join(directory, name),
+    wake() {},
     signal: controller.signal,
   };
   const done = stack.move();
@@ -45,11 +51,32 @@ async function bring(
 }
 
 /** Node n as a peer, with data a backend of this kind published. */
-function peerOf(setting: Setting, n: number, published: unknown) {
-  return peerFrom(n, published as Parameters<typeof peerFrom>[1], setting.families);
+function peerOf({ subject, families }: Setting, n: number, published: unknown) {
+  return peerFrom(n, asPublishedBy(subject.name, n, published as LeaseData), families);
 }
 
-describe.each(onePerStack(BY_MODE.active))("%s", (_, setting) => {
+/** What of a data path can be seen: what lies in the kernel's tables, and the peers of WireGuard devices. */
+async function showAll({ ns, kernel }: Node): Promise<readonly string[]> {
+  const devices = (await kernel.links()).filter(({ type }) => type === "wireguard");
+  const peers = await Promise.all(
+    devices.map(async ({ name }) =>
+      ((await kernel.wireguard(name))?.peers ?? [])
+        .map((peer) => `${name} ${JSON.stringify({ ...peer, rxBytes: 0, txBytes: 0 })}`)
+        .sort(),
+    ),
+  );
+  return [...(await showDataPath(ns)), ...peers.flat()];
+}
+
+/**
+ * Those this kernel can do; wireguard.test.ts runs this file where WireGuard is, forwarding.test.ts is udp's. The parts
+ * of ipsec are tried in test/backends/ipsec and test/e2e: its charon belongs to a whole machine.
+ */
+const HERE = onePerStack(BY_MODE.active)
+  .filter(([, { subject }]) => subject.name !== "wireguard" || IN_VM)
+  .filter(([, { subject }]) => subject.name !== "udp" && subject.name !== "ipsec");
+
+describe.each(HERE)("%s", (_, setting) => {
   test("publishes plain data under a type it serves, and the MTU its manifest promises", async () => {
     await using machine = await openMachine();
     const { published, mtu } = await bring(setting, machine.host);
@@ -71,13 +98,14 @@ describe.each(onePerStack(BY_MODE.active))("%s", (_, setting) => {
     const facts = bareFacts();
     const [two, three] = [2, 3].map((n) => peerOf(setting, n, published));
     if (!two || !three) throw new Error("two peers");
-    const bare = await showDataPath(node.ns);
+    const bare = await showAll(node);
     const report = await backend.sync(deepFreeze([two]), deepFreeze({ ...NOTHING, added: [two] }), facts);
-    expect(report).toEqual({ failed: [] });
+    expect(report.failed).toEqual([]);
+    expect(report.unusable ?? []).toEqual([]);
     expectPlain(report);
-    const alone = await showDataPath(node.ns);
+    const alone = await showAll(node);
     await backend.sync(deepFreeze([two, three]), NOTHING, facts);
-    const both = await showDataPath(node.ns);
+    const both = await showAll(node);
     expect(both.length).toBeGreaterThan(alone.length);
     const notices = await node.noticesDuring(async () => {
       await backend.sync(
@@ -88,9 +116,9 @@ describe.each(onePerStack(BY_MODE.active))("%s", (_, setting) => {
     });
     expect(notices).toEqual([]);
     await backend.sync(deepFreeze([two]), deepFreeze({ ...NOTHING, removed: ["somebody else"] }), facts);
-    expect(await showDataPath(node.ns)).toEqual(alone);
+    expect(await showAll(node)).toEqual(alone);
     await backend.sync([], NOTHING, facts);
-    expect(await showDataPath(node.ns)).toEqual(bare);
+    expect(await showAll(node)).toEqual(bare);
   });
 
   test("stopping leaves the data plane, and the next run adopts it", async () => {
@@ -99,9 +127,9 @@ describe.each(onePerStack(BY_MODE.active))("%s", (_, setting) => {
     const before = await bring(setting, host);
     const peers = deepFreeze([2, 3].map((n) => peerOf(setting, n, before.published)));
     await before.backend.sync(peers, NOTHING, bareFacts());
-    const whole = await showDataPath(node.ns);
+    const whole = await showAll(node);
     await before.backend.stop();
-    expect(await showDataPath(node.ns)).toEqual(whole);
+    expect(await showAll(node)).toEqual(whole);
     const notices = await node.noticesDuring(async () => {
       const after = await bring(setting, host);
       expect(after.published).toEqual(before.published);
@@ -113,15 +141,15 @@ describe.each(onePerStack(BY_MODE.active))("%s", (_, setting) => {
   test("cleaning up says what it would remove, removes exactly that, and a second time nothing", async () => {
     await using machine = await openMachine();
     const { node, host } = machine;
-    const bare = await showDataPath(node.ns);
+    const bare = await showAll(node);
     const { backend, published } = await bring(setting, host);
     await backend.sync(deepFreeze([2, 3].map((n) => peerOf(setting, n, published))), NOTHING, bareFacts());
-    const whole = await showDataPath(node.ns);
+    const whole = await showAll(node);
     const announced = await backend.cleanup({ dryRun: true });
     expect(announced.length).toBeGreaterThan(0);
-    expect(await showDataPath(node.ns)).toEqual(whole);
+    expect(await showAll(node)).toEqual(whole);
     expect(await backend.cleanup({ dryRun: false })).toEqual(announced);
-    expect(await showDataPath(node.ns)).toEqual(bare);
+    expect(await showAll(node)).toEqual(bare);
     expect(await backend.cleanup({ dryRun: false })).toEqual([]);
   });
 
@@ -138,12 +166,13 @@ describe.each(onePerStack(BY_MODE.active))("%s", (_, setting) => {
       ...(setting.families.ipv6 ? { ipv6: unreachable6 } : {}),
     });
     await backend.sync(deepFreeze([good]), NOTHING, bareFacts());
-    const alone = await showDataPath(node.ns);
+    const alone = await showAll(node);
     await backend.sync([], NOTHING, bareFacts());
-    const { failed } = await backend.sync(deepFreeze([bad, good]), NOTHING, bareFacts());
-    expect(new Set(failed.map(({ key }) => key))).toEqual(new Set([bad.key]));
-    expect(failed[0]?.reason).not.toBe("");
-    expect(await showDataPath(node.ns)).toEqual(alone);
+    const { failed, unusable = [] } = await backend.sync(deepFreeze([bad, good]), NOTHING, bareFacts());
+    const named = [...failed, ...unusable];
+    expect(new Set(named.map(({ key }) => key))).toEqual(new Set([bad.key]));
+    expect(named[0]?.reason).not.toBe("");
+    expect(await showAll(node)).toEqual(alone);
   });
 
   test("its health, if it tells it, is a list of findings", async () => {

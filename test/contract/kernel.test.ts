@@ -1,55 +1,7 @@
-import { describe, expect, test } from "bun:test";
-import type { DeclarativeBackend, Peer } from "flannel/sdk";
-import { Node, OWN } from "../core/dataplane/node.ts";
-import { showDataPath } from "../core/dataplane/oracle.ts";
-import { peerFrom, readyFacts } from "./inputs.ts";
-import { BY_MODE, configureDeclarative, onePerStack, type Setting } from "./plugins.ts";
+import { test } from "bun:test";
+import { expectKernelContract, kernelSettings } from "./in-kernel.ts";
 
-/** Peers 2 and 3 as their own backends publish them. */
-function peersOf(setting: Setting): Promise<Peer[]> {
-  return Promise.all(
-    [2, 3].map(async (n) => {
-      const backend: DeclarativeBackend = await configureDeclarative(setting, `node-${n}`);
-      return peerFrom(n, backend.publish(readyFacts(backend)), setting.families);
-    }),
-  );
-}
-
-describe.each(onePerStack(BY_MODE.declarative))("in a kernel: %s", (_, setting) => {
-  const { families } = setting;
-  const subnets = {
-    ...(families.ipv4 ? { ipv4: OWN.ipv4 ?? "" } : {}),
-    ...(families.ipv6 ? { ipv6: OWN.ipv6 ?? "" } : {}),
-  };
-
-  test("starts, takes peers, stops and leaves the data plane; a second start writes nothing; peers leave nothing", async () => {
-    await using node = await Node.create("contract");
-    const [second, third] = (await peersOf(setting)) as [Peer, Peer];
-    const before = await node.drive(await configureDeclarative(setting));
-    await before.startAs(subnets, [second]);
-    const alone = await showDataPath(node.ns);
-    await before.update([third]);
-    const whole = await showDataPath(node.ns);
-    expect(before.health.list()).toEqual([]);
-    if (!(await configureDeclarative(setting)).ignoresPeers)
-      expect(whole.length).toBeGreaterThan(alone.length);
-    await before.stop();
-    expect(await showDataPath(node.ns)).toEqual(whole);
-
-    const after = await node.drive(await configureDeclarative(setting));
-    const notices = await node.noticesDuring(async () => {
-      await after.startAs(subnets, [second, third]);
-    });
-    expect(notices).toEqual([]);
-    expect(after.writes.links).toBe(0);
-    expect([after.published, after.mtus]).toEqual([before.published, before.mtus]);
-
-    await after.update([], [third.key]);
-    expect(await showDataPath(node.ns)).toEqual(alone);
-    await after.update([], [second.key]);
-    const routes = (await showDataPath(node.ns)).filter((line) => !line.startsWith("address "));
-    expect(routes).toEqual([]);
-    expect(await node.kernel.nexthops()).toEqual([]);
-    await after.stop();
-  });
-});
+test.each(kernelSettings("here"))(
+  "in a kernel: %s starts, takes peers, stops and leaves the data plane; a second start writes nothing",
+  (_, setting) => expectKernelContract(setting),
+);

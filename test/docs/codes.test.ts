@@ -4,8 +4,9 @@ import { DOCUMENTS, readDocument } from "./markdown.ts";
 
 const TABLE = "docs/operation.md";
 
-/** Words that look like a code and are none: capabilities, variables of files and of the environment, netlink. */
-const NO_CODE = /^(?:CAP|FLANNEL|FLANNELD|NLMSG|BUN|NOTIFY|SSL|NODE)_|^DOCKER_OPTS$/;
+/** Words that look like a code and are none: capabilities, variables of files and of the environment, netlink, clouds. */
+const NO_CODE =
+  /^(?:CAP|FLANNEL|FLANNELD|NLMSG|BUN|NOTIFY|SSL|NODE)_|^(?:DOCKER_OPTS|NORMAL_CVM|NEXT_HOP_INSTANCE_NOT_FOUND)$/;
 
 /** Anything with an underscore in capitals; a single word only where it stands as a code. */
 const WORD = /"([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)"|(?:new Fault\(\s*|\bcode: |toFault\([^,()]*, )"([A-Z]+)"/g;

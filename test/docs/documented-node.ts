@@ -29,6 +29,7 @@ const LAYOUTS: Readonly<Record<string, Layout>> = {
   vxlan: layout("v4", "vxlan"),
   operator: layout("v4", "vxlan"),
   dual: layout("dual", "vxlan"),
+  members: { ...BARE, config: networkConfig("v4", { Type: "vxlan", MembersOnly: true }), started: true },
   "host-gw": layout("v4", "host-gw"),
   alloc: layout("v4", "alloc"),
   pair: { ...BARE, pair: true },

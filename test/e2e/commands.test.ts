@@ -14,6 +14,7 @@ import { Switch } from "../lab/switch.ts";
 import { endpointFor } from "../lab/switch-etcd.ts";
 import { until } from "../lab/until.ts";
 import { type CommandOptions, dumpNetwork, runCommand } from "./command.ts";
+import { ownLease } from "./leases.ts";
 
 setDefaultTimeout(60_000);
 
@@ -97,10 +98,14 @@ describe("leases", () => {
   });
 
   test("reserve and release", async () => {
-    const subnets = "10.244.77.0/24,fd00:10:244:77::/64";
+    const keys = await Promise.all(
+      hosts.slice(0, 2).map(async (host) => (await ownLease(cluster, host))?.key),
+    );
+    const free = [77, 78, 79].find((n) => !keys.some((key) => key?.startsWith(`10.244.${n}.`)));
+    const subnet = `10.244.${free}.0/24`;
+    const subnets = `${subnet},fd00:10:244:77::/64`;
     const reserve = (...more: string[]) => flanneld(hosts[0], ["leases", "reserve", subnets, ...more]);
-    const release = (...more: string[]) =>
-      flanneld(hosts[0], ["leases", "release", "10.244.77.0/24", ...more]);
+    const release = (...more: string[]) => flanneld(hosts[0], ["leases", "release", subnet, ...more]);
     expect(await reserve("--for", hosts[2].ipv4)).toMatchObject({ exitCode: 0, stderr: "" });
     expect((await reserve("--for", hosts[2].ipv4)).stdout).toContain("was reserved already");
     const other = await reserve("--for", hosts[3].ipv4, "--force");
@@ -112,7 +117,7 @@ describe("leases", () => {
     expect(taken.stderr).toContain("error LEASE_IN_USE");
     await daemon.stop();
     // On its own host, where no daemon runs, it needs no force.
-    expect(await flanneld(hosts[2], ["leases", "release", "10.244.77.0/24"])).toMatchObject({ exitCode: 0 });
+    expect(await flanneld(hosts[2], ["leases", "release", subnet])).toMatchObject({ exitCode: 0 });
     expect((await release()).stderr).toContain("error LEASE_UNKNOWN");
     expect(await flanneld(hosts[2], ["cleanup"])).toMatchObject({ exitCode: 0 });
   });
@@ -204,7 +209,17 @@ describe("probe", () => {
   const probe = async (...args: string[]) => ask(hosts[0], ["probe", ...args]);
   const inside = (host: Host, text: string) => host.namespace.exec("sh", "-ec", text);
 
+  /** What `explain` says of the last probe. */
+  const explainProbe = async (address: string) => {
+    const { json } = await ask(hosts[0], ["explain", address]);
+    return json.probe;
+  };
+
   test("both families of a peer are in order", async () => {
+    const [{ address: before }] = (await probe()).json.peers;
+    expect((await flanneld(hosts[0], ["explain", before])).stdout).toMatch(
+      /^PROBE +ok, \d+ s ago, [\d.]+ ms, MTU 1430, TCP passes /m,
+    );
     const { code, json } = await probe();
     expect({ code, mtu: json.mtu }).toEqual({ code: 0, mtu: 1430 });
     expect(json.peers).toHaveLength(2);
@@ -218,6 +233,12 @@ describe("probe", () => {
         findings: [],
       });
       expect(peer.rttMs).toBeGreaterThan(0);
+    }
+    for (const { address, rttMs } of json.peers) {
+      const told = await explainProbe(address);
+      expect(told).toMatchObject({ address, sent: 5, received: 5, mtu: 1430, tcp: "refused", verdict: "ok" });
+      expect(told.rttMs).toBeCloseTo(rttMs, 2);
+      expect(Math.abs(Date.now() - Date.parse(told.at))).toBeLessThan(60_000);
     }
     const unknown = await flanneld(hosts[0], ["probe", "192.0.2.250"]);
     expect(unknown.exitCode).toBe(2);
@@ -262,6 +283,11 @@ describe("probe", () => {
       const { code, json } = await probe();
       expect(code).toBe(1);
       for (const peer of json.peers) expect(codesOf(peer.findings)).toEqual(["PROBE_UNREACHABLE"]);
+      const { subnet } = json.peers[0];
+      expect(await explainProbe(subnet.split("/")[0])).toMatchObject({
+        received: 0,
+        verdict: "PROBE_UNREACHABLE",
+      });
     } finally {
       await hosts[1].rejoin();
     }

@@ -25,8 +25,11 @@ let cluster: Cluster;
 let [h1, h2]: Host[] = [];
 let daemon: Daemon;
 
+/** Higher subnets are those of peers that are made up. */
+const CONFIG = { ...networkConfig("v4"), SubnetMax: "10.244.190.0" };
+
 beforeAll(async () => {
-  cluster = await Cluster.create({ hosts: 2 });
+  cluster = await Cluster.create({ hosts: 2, config: CONFIG });
   [h1, h2] = cluster.hosts;
   daemon = cluster.startDaemon(h1!, { flags: FLAGS });
   await Promise.all([daemon.ready, cluster.startDaemon(h2!).ready]);
@@ -136,7 +139,7 @@ describe("a reason not to be ready", () => {
       "a bad config is stored",
       "CONFIG_REFUSED",
       () => config('{"Network": "10.244.0.0/33"}'),
-      () => config(JSON.stringify(networkConfig("v4"))),
+      () => config(JSON.stringify(CONFIG)),
     ],
     [
       "the address of the interface is gone",
@@ -150,6 +153,66 @@ describe("a reason not to be ready", () => {
       () =>
         cluster.etcd.ctl("put", ownKey, '{"PublicIP":"192.0.2.77","PublicIPv6":null,"BackendType":"vxlan"}'),
       () => cluster.etcd.ctl("del", ownKey),
+    ],
+    [
+      "another node claims part of the subnet",
+      "PEER_REJECTED",
+      () =>
+        putLeases(cluster, [
+          {
+            key: ownKey.split("/").at(-1)!.replace(/24$/, "25"),
+            value: { PublicIP: "192.0.2.78", PublicIPv6: null, BackendType: "host-gw" },
+          },
+        ]),
+      () => cluster.etcd.ctl("del", ownKey.replace(/24$/, "25")),
+    ],
+    [
+      "the kernel refuses a peer's route",
+      "DATAPLANE_REFUSED",
+      async () => {
+        // A gateway that is an address of this very host.
+        await run("ip address add 10.244.197.0/32 dev lo");
+        const data = { VNI: 1, VtepMAC: "02:00:00:00:00:97" };
+        const value = { PublicIP: "192.0.2.97", PublicIPv6: null, BackendType: "vxlan", BackendData: data };
+        await putLeases(cluster, [{ key: "10.244.197.0-24", value }]);
+      },
+      async () => {
+        await run("ip address delete 10.244.197.0/32 dev lo");
+        await cluster.etcd.ctl("del", `${PREFIX}/subnets/10.244.197.0-24`);
+      },
+    ],
+    [
+      "the table of iptables holds what iptables cannot show",
+      "TRAFFIC_FAILED",
+      () =>
+        run(
+          "nft add set ip filter s '{ type ipv4_addr; }'; nft add chain ip filter strange; nft add rule ip filter strange ip saddr @s masquerade",
+        ),
+      () =>
+        run(
+          "nft flush chain ip filter strange; nft delete chain ip filter strange; nft delete set ip filter s",
+        ),
+    ],
+    [
+      "the host's new address cannot be used",
+      "HANDOVER_FAILED",
+      () =>
+        run(
+          "ip link delete flannel.1; ip link add blocker type vxlan id 1 dstport 8472; ip address delete 192.0.2.1/24 dev ext0; ip address add 192.0.2.61/24 dev ext0; ip route replace default via 192.0.2.254 dev ext0",
+        ),
+      async () => {
+        await run("ip link delete blocker");
+        const uses = (address: string) =>
+          until(async () => (await isReady()) && (await readStatus(h1!)).interface?.ipv4 === address, {
+            message: () => daemon.tail(),
+            deadline: 2 * DEADLINE,
+          });
+        await uses("192.0.2.61");
+        await run(
+          "ip address delete 192.0.2.61/24 dev ext0; ip address add 192.0.2.1/24 dev ext0; ip route replace default via 192.0.2.254 dev ext0",
+        );
+        await uses("192.0.2.1");
+      },
     ],
     ["etcd is away", "ETCD_UNREACHABLE", () => cluster.etcd.stop(), () => cluster.etcd.spawn()],
     [

@@ -1,4 +1,5 @@
 import { existsSync, rmSync } from "node:fs";
+import type { ActiveBackend, Host } from "../../../plugins/sdk/backend.ts";
 import { findLeftovers, type LeftoverScope, removeLeftovers } from "../../dataplane/leftovers.ts";
 import { describeObject } from "../../dataplane/peer-state.ts";
 import { lockFileOf } from "../../host/lock.ts";
@@ -7,6 +8,7 @@ import type { Kernel } from "../../netlink/kernel.ts";
 import { statusSocketOf } from "../../observe/status-socket.ts";
 import type { TrafficHost } from "../../traffic/host.ts";
 import type { TrafficManager } from "../../traffic/manager.ts";
+import type { MemberKeeper } from "../../traffic/members/keeper.ts";
 import { removeEmptyTables } from "../../traffic/nftables/empty-tables.ts";
 
 /** One kind of thing that flanneld leaves on a host. */
@@ -53,18 +55,27 @@ export function trafficPart(manager: Pick<TrafficManager, "cleanup">, host: Traf
   };
 }
 
-/** The part of an active backend that is asked here. */
-export interface SelfCleaning {
-  cleanup(options: { readonly dryRun: boolean }): Promise<readonly string[]>;
+/** The filter that lets only members send to the tunnel. */
+export function membersPart(keeper: Pick<MemberKeeper, "cleanup">): CleanupPart {
+  return {
+    kind: "rule",
+    async look() {
+      const found = await keeper.cleanup({ dryRun: true });
+      return found.map((text) => `member filter: ${text.replace(/^removed /, "")}`);
+    },
+    async remove() {
+      await keeper.cleanup({ dryRun: false });
+    },
+  };
 }
 
 /** What a backend that acts itself made. */
-export function backendPart(backend: SelfCleaning): CleanupPart {
+export function backendPart(backend: Pick<ActiveBackend, "cleanup">, host: Host): CleanupPart {
   return {
     kind: "backend",
-    look: () => backend.cleanup({ dryRun: true }),
+    look: () => backend.cleanup({ dryRun: true, host }),
     async remove() {
-      await backend.cleanup({ dryRun: false });
+      await backend.cleanup({ dryRun: false, host });
     },
   };
 }

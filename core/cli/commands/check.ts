@@ -7,7 +7,9 @@ import {
   configureBackend,
   networksOf,
 } from "../../agent/backend.ts";
+import { leaseRangesOf } from "../../agent/cloud.ts";
 import { describeExternal, wishesOf } from "../../agent/prepare.ts";
+import { pluginFlags } from "../../agent/settings.ts";
 import type { NetworkConfig } from "../../config/network.ts";
 import { gatherFacts } from "../../dataplane/facts.ts";
 import { run } from "../../host/exec.ts";
@@ -20,9 +22,11 @@ import { listUdpPorts } from "../../host/udp-ports.ts";
 import type { Families } from "../../lease/lease.ts";
 import type { Kernel } from "../../netlink/kernel.ts";
 import { openKernel } from "../../netlink/open.ts";
+import { silentLog } from "../../observe/log.ts";
 import type { Registry } from "../../registry/registry.ts";
+import { listDenials } from "../../traffic/forwarding/list.ts";
 import { openTrafficHost } from "../../traffic/host.ts";
-import { checkFirewall, listDroppingChains } from "../check/firewall.ts";
+import { checkFirewall } from "../check/firewall.ts";
 import { checkMachine, readHostSettings } from "../check/gather.ts";
 import { checkClock, checkNeighbourTable, checkPrivileges, checkSysctls } from "../check/host.ts";
 import { type CheckItem, findingOf, item } from "../check/item.ts";
@@ -143,14 +147,19 @@ async function checkBackend(
     });
     const facts = await gatherFacts(kernel, { external, devices: [], usesRoutes: true });
     try {
-      const found = await checkHost(chosen, config, identity.nodeId, facts);
-      const backend = configureBackend(chosen, config, identity.nodeId);
+      const found = await checkHost(chosen, config, identity.nodeId, facts, pluginFlags(options));
+      const backend = configureBackend(chosen, config, identity.nodeId, pluginFlags(options));
       if (found.length > 0) items.push(item("plugin check", manifest.name, found));
       if (backend.mode === "declarative") {
         const links = backend.links(facts);
         port = links.find((link) => link.type === "vxlan")?.vxlan.port ?? port;
         items.push(checkDevices(links, dump.links, listUdpPorts()));
         items.push(checkMtu(choice.candidate.link, backend.mtu(facts), config.families));
+      } else if (backend.mode === "cloud") {
+        const { checkCloud } = await import("../cloud-tables.ts");
+        const ranges = leaseRangesOf(config);
+        const subject = { backend, ranges, facts, timeout: manifest.timeouts.sync, log: silentLog };
+        items.push(await checkCloud(subject, readSubnetFile(subnetFile).subnets));
       }
     } catch (error) {
       items.push(
@@ -168,6 +177,10 @@ async function checkBackend(
     items.push(checkLease(store, self, rangesOf(store.config) ?? {}, readSubnetFile(subnetFile).subnets));
   }
   const host = openTrafficHost(run);
+  const networks = {
+    ...(config.ipv4 ? { 4: config.ipv4.network } : {}),
+    ...(config.ipv6 ? { 6: config.ipv6.network } : {}),
+  };
   const wishes = {
     families: config.families,
     enableNFTables: config.enableNFTables,
@@ -176,7 +189,7 @@ async function checkBackend(
     port,
   };
   try {
-    items.push(checkFirewall(await listDroppingChains(host), wishes, host));
+    items.push(checkFirewall(await listDenials(host, networks), wishes, host));
   } catch (error) {
     items.push(
       item("firewall", "could not be looked at", [

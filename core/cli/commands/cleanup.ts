@@ -1,20 +1,36 @@
 import { existsSync } from "node:fs";
 import { chooseBackend, configureBackend } from "../../agent/backend.ts";
+import { leaseRangesOf } from "../../agent/cloud.ts";
+import { describeExternal, wishesOf } from "../../agent/prepare.ts";
+import { pluginFlags } from "../../agent/settings.ts";
+import type { NetworkConfig } from "../../config/network.ts";
+import { gatherFacts } from "../../dataplane/facts.ts";
+import { keepRunning } from "../../host/child.ts";
 import { run } from "../../host/exec.ts";
+import { look } from "../../host/interface/find.ts";
 import { holdLock, lockFileOf, lockHolder } from "../../host/lock.ts";
 import { identifyNode } from "../../host/node-id.ts";
 import { findDaemons } from "../../host/running.ts";
 import { type PreviousSubnetFile, readSubnetFile } from "../../host/subnet-file.ts";
 import { describeSubnets } from "../../lease/key.ts";
 import { type Prefix, parsePrefix } from "../../net/prefix.ts";
+import type { Kernel } from "../../netlink/kernel.ts";
 import { openKernel } from "../../netlink/open.ts";
 import { describeError, Fault, toFault } from "../../observe/fault.ts";
 import { Health } from "../../observe/health.ts";
-import type { Log } from "../../observe/log.ts";
+import { type Log, silentLog } from "../../observe/log.ts";
 import type { Registry } from "../../registry/registry.ts";
 import { openTrafficHost } from "../../traffic/host.ts";
 import { TrafficManager } from "../../traffic/manager.ts";
-import { backendPart, type CleanupPart, filePart, kernelPart, trafficPart } from "../cleanup/parts.ts";
+import { MemberKeeper } from "../../traffic/members/keeper.ts";
+import {
+  backendPart,
+  type CleanupPart,
+  filePart,
+  kernelPart,
+  membersPart,
+  trafficPart,
+} from "../cleanup/parts.ts";
 import { announce, commandLog } from "../command-log.ts";
 import type { CommandLine } from "../flags.ts";
 import { type ConfigState, readConfigState, withLeases } from "../lease-access.ts";
@@ -54,12 +70,14 @@ export async function cleanUp(line: CommandLine, discover: () => Registry): Prom
   const kernel = resources.adopt(await openKernel(log, run), (opened) => opened.close());
   const host = openTrafficHost(run);
   resources.defer(() => host.generation?.close());
-  const traffic = new TrafficManager({ host, health: new Health(log), log, resync: 5_000 });
+  const rules = { host, health: new Health(log), log, resync: 5_000 };
+  const traffic = new TrafficManager(rules);
   const notes: string[] = [];
   const parts = [
     kernelPart(kernel, { networks, shared: others.length > 0 }),
     trafficPart(traffic, host),
-    ...(await backendParts(config, options, discover, notes)),
+    membersPart(new MemberKeeper(rules)),
+    ...(await backendParts(config, options, discover, { kernel, log, notes })),
     filePart(options.subnetFile),
   ];
   const plan = await lookAll(parts);
@@ -111,27 +129,54 @@ function refuseUnsure(
 /** What the backend of the config made by itself; one that cannot be asked is a note. */
 async function backendParts(
   config: ConfigState | Fault,
-  { nodeId, subnetFile }: Options,
+  options: Options,
   discover: () => Registry,
-  notes: string[],
+  { kernel, log, notes }: { readonly kernel: Kernel; readonly log: Log; readonly notes: string[] },
 ): Promise<readonly CleanupPart[]> {
   if (config instanceof Fault || config.state !== "valid") return [];
+  const { nodeId, subnetFile } = options;
   const { reading, document } = config;
   try {
     const chosen = await chooseBackend(discover(), reading, document.source);
     const identity = identifyNode({ wanted: nodeId ?? "", subnetFile });
-    const backend = configureBackend(chosen, reading.config, identity.nodeId);
-    return backend.mode === "active" ? [backendPart(backend)] : [];
+    const backend = configureBackend(chosen, reading.config, identity.nodeId, pluginFlags(options));
+    if (backend.mode === "cloud") {
+      const facts = await gatherHost(kernel, reading.config, options);
+      const { cloudPart } = await import("../cloud-tables.ts");
+      const { timeouts } = chosen.loaded.manifest;
+      const part = cloudPart({
+        backend,
+        ranges: leaseRangesOf(reading.config),
+        facts,
+        timeout: timeouts.sync,
+        log: silentLog,
+      });
+      // A cloud that does not answer must not keep the rest from being cleaned up.
+      await part.look();
+      return [part];
+    }
+    if (backend.mode !== "active") return [];
+    const { signal } = new AbortController();
+    const statePath = (name: string) => `${subnetFile}.${name}`;
+    return [backendPart(backend, { kernel, log, run, keepRunning, statePath, wake() {}, signal })];
   } catch (error) {
     notes.push(`The backend of the network config was not asked what it made: ${describeError(error)}.`);
     return [];
   }
 }
 
+/** The host as a backend sees it. Throws Fault `INTERFACE_…` where the interface between the hosts cannot be told. */
+async function gatherHost(kernel: Kernel, { families }: NetworkConfig, options: Options) {
+  const { decision } = await look({ kernel, wish: wishesOf(options), families });
+  if (!("choice" in decision)) throw decision.fault;
+  const external = describeExternal(decision.choice, options);
+  return gatherFacts(kernel, { external, devices: [], usesRoutes: false });
+}
+
 async function lookAll(parts: readonly CleanupPart[]): Promise<readonly string[]> {
   const found: string[] = [];
   for (const part of parts) found.push(...(await part.look()));
-  return found;
+  return [...new Set(found)];
 }
 
 /** Removes all parts, whatever becomes of the others; returns what could not be done. */

@@ -3,7 +3,7 @@ import { canonicalAddress } from "../../net/prefix.ts";
 import { Fault } from "../../observe/fault.ts";
 import { escapeControls } from "../../observe/printable.ts";
 import type { CommandLine } from "../flags.ts";
-import { renderPairs } from "../pairs.ts";
+import { renderPairs, renderSeconds } from "../pairs.ts";
 import { ask } from "./ask.ts";
 import { renderEntries } from "./journal.ts";
 import type { Answered } from "./status.ts";
@@ -24,8 +24,17 @@ export async function explain(line: CommandLine): Promise<Answered> {
   const explanation = (await ask(line, "explain IP", "/explain", { address })) as Explanation;
   const code = explanation.ok ? 0 : 1;
   if (line.output === "text") return { text: renderExplanation(explanation), code };
-  const journal = explanation.journal.map((entry) => ({ ...entry, at: new Date(entry.at).toISOString() }));
-  return { text: `${JSON.stringify({ ...explanation, journal }, null, 2)}\n`, code };
+  const dated = <T extends { readonly at: number }>(entry: T) => ({
+    ...entry,
+    at: new Date(entry.at).toISOString(),
+  });
+  const { probe } = explanation;
+  const shown = {
+    ...explanation,
+    ...(probe ? { probe: dated(probe) } : {}),
+    journal: explanation.journal.map(dated),
+  };
+  return { text: `${JSON.stringify(shown, null, 2)}\n`, code };
 }
 
 /** The explanation for people. */
@@ -38,10 +47,7 @@ export function renderExplanation(explanation: Explanation): string {
     ["BACKEND", backend && renderBackend(backend)],
     ["ROUTE", renderRoute(explanation)],
     ["STATE", renderState(explanation)],
-    [
-      "PROBE",
-      explanation.scope === "peer" ? `flanneld probe ${node?.publicIP ?? node?.publicIPv6 ?? ""}` : undefined,
-    ],
+    ["PROBE", renderProbe(explanation)],
     ...problems.map((problem) => ["PROBLEM", problem] as const),
   ]);
   const commands = objects.map(
@@ -82,4 +88,22 @@ function renderState({ scope, ok, objects }: Explanation): string | undefined {
   const refused = objects.filter((object) => object.error !== undefined).length;
   if (ok) return "everything is in place";
   return refused > 0 ? `${refused} of ${objects.length} objects are refused` : "not as it should be";
+}
+
+/** What the last probe found, or how to make one. */
+function renderProbe({ scope, node, probe }: Explanation, now = Date.now()): string | undefined {
+  if (scope !== "peer") return undefined;
+  const command = `flanneld probe ${node?.publicIP ?? node?.publicIPv6 ?? ""}`.trimEnd();
+  if (!probe) return `never since the daemon started: ${command}`;
+  const { at, sent, received, rttMs, mtu, tcp, verdict } = probe;
+  const passes = tcp === "accepted" || tcp === "refused" ? "passes" : tcp;
+  const parts = [
+    verdict,
+    `${renderSeconds(Math.max(0, now - at) / 1000)} ago`,
+    rttMs === undefined ? "no answer" : `${rttMs.toFixed(2)} ms`,
+    received < sent ? `${sent - received} of ${sent} lost` : undefined,
+    mtu === undefined ? undefined : `MTU ${mtu}`,
+    passes === undefined ? undefined : `TCP ${passes}`,
+  ];
+  return `${parts.filter((part) => part !== undefined).join(", ")} (again: ${command})`;
 }

@@ -10,6 +10,7 @@ import type { SubnetRanges } from "../../lease/store.ts";
 import type { Kernel } from "../../netlink/kernel.ts";
 import { openKernel } from "../../netlink/open.ts";
 import { Fault } from "../../observe/fault.ts";
+import { askDaemon } from "../../observe/status-client.ts";
 import { announce, commandLog } from "../command-log.ts";
 import type { CommandLine } from "../flags.ts";
 import { rangesOf, readConfigState, withLeases } from "../lease-access.ts";
@@ -52,6 +53,7 @@ export async function probePeers(line: CommandLine): Promise<Answered> {
   const kernel = await openKernel(log, run);
   try {
     const results = await measureAll(planTargets(meant, subnets), mtu, instrumentsOf(kernel));
+    await tellDaemon(options.subnetFile, results);
     const failed = results.some(({ findings }) => findings.some(({ severity }) => severity === "error"));
     const text = output === "json" ? renderJson(results, mtu) : renderResults(results);
     return { text, code: failed ? 1 : 0 };
@@ -97,6 +99,29 @@ async function measureAll(
   };
   await Promise.all(Array.from({ length: Math.min(WIDTH, targets.length) }, work));
   return results;
+}
+
+/** So that `flanneld explain` shows it; a daemon that does not run, or is of another version, need not know. */
+async function tellDaemon(subnetFile: string, results: readonly ProbeResult[]): Promise<void> {
+  for (const { target, address, sent, received, rtt, mtu, tcp, findings } of results) {
+    const search = {
+      key: target.key,
+      family: String(target.family),
+      ...(address ? { address: address.address } : {}),
+      sent: String(sent),
+      received: String(received),
+      ...(rtt === undefined ? {} : { rttMs: rtt.toFixed(3) }),
+      ...(mtu === undefined ? {} : { mtu: String(mtu) }),
+      ...(tcp === undefined ? {} : { tcp }),
+      verdict: findings.map(({ code }) => code).join(" ") || "ok",
+    };
+    try {
+      await askDaemon(subnetFile, "/probed", search);
+    } catch (error) {
+      if (error instanceof Fault) return;
+      throw error;
+    }
+  }
 }
 
 /** The results for scripts. */

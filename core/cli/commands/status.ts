@@ -28,6 +28,7 @@ export function renderStatus(report: StatusReport): string {
     ["STORE", store],
     ["CONFIG", config && `${config.source}, revision ${config.revision}`],
     ["BACKEND", backend && `${backend.type} (plugin ${backend.plugin} ${backend.version})`],
+    ["DATA PATH", renderDetails(backend?.details)],
     ["LEASE", renderLease(report)],
     ["PEERS", renderPeers(report)],
     ["LOOPS", renderLoops(report)],
@@ -62,6 +63,11 @@ function renderLease({ lease }: StatusReport): string | undefined {
   const { key, state, secondsLeft, origin } = lease;
   const left = secondsLeft === undefined ? "no end (a reservation)" : `${renderSeconds(secondsLeft)} left`;
   return `${key}, ${state}, ${left}, origin ${origin}`;
+}
+
+function renderDetails(details: Readonly<Record<string, string>> = {}): string | undefined {
+  const parts = Object.entries(details).map(([name, value]) => `${name} ${value}`);
+  return parts.length === 0 ? undefined : parts.join("; ");
 }
 
 function renderPeers({ peers }: StatusReport): string {

@@ -10,6 +10,7 @@ export class Layout {
   /** Everything in `[subnetsFrom, subnetsTo)` lies below `subnets/`. */
   readonly subnetsFrom: Buffer;
   readonly subnetsTo: Buffer;
+  readonly #root: string;
 
   constructor(prefix: string) {
     const base = prefix
@@ -17,6 +18,7 @@ export class Layout {
       .replace(/\/{2,}/g, "/")
       .replace(/\/$/, "");
     const root = base === "" && !prefix.trim().startsWith("/") ? "" : `${base}/`;
+    this.#root = root;
     this.config = `${root}config`;
     this.subnets = `${root}subnets/`;
     this.subnetsFrom = Buffer.from(this.subnets);
@@ -27,6 +29,11 @@ export class Layout {
   /** Full key of a lease. */
   keyOf(subnetKey: string): Buffer {
     return Buffer.from(this.subnets + subnetKey);
+  }
+
+  /** Key of the node that does a task for the whole cluster. */
+  leaderOf(task: string): Buffer {
+    return Buffer.from(`${this.#root}leaders/${task}`);
   }
 
   /** What follows `subnets/` in a key of the range. */

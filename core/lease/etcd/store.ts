@@ -1,7 +1,7 @@
 import { Fault } from "../../observe/fault.ts";
 import type { Health } from "../../observe/health.ts";
 import { Backoff, sleep } from "../../retry/backoff.ts";
-import type { LeaseAttrs } from "../lease.ts";
+import type { LeaseAttrs, Subnets } from "../lease.ts";
 import { requireMargin } from "../renewal.ts";
 import type { StoreStats } from "../stats.ts";
 import type {
@@ -19,7 +19,8 @@ import { watchConfig } from "./config-watch.ts";
 import { SubnetFeed } from "./feed.ts";
 import { LeaseKeeper } from "./keep.ts";
 import { Layout } from "./layout.ts";
-import type { Listing } from "./list.ts";
+import { Leadership } from "./leadership.ts";
+import { type Listing, listSubnets } from "./list.ts";
 import { Outage } from "./outage.ts";
 import { OwnKey } from "./own-key.ts";
 
@@ -60,6 +61,7 @@ export class EtcdStore implements LeaseStore {
   readonly #options: EtcdStoreOptions;
   readonly #closing = new AbortController();
   readonly #feeds = new Set<SubnetFeed>();
+  readonly #leaderships = new Map<string, Leadership>();
   #fresh: { readonly listing: Listing; readonly at: number } | undefined;
   #key: OwnKey | undefined;
   #keeper: LeaseKeeper | undefined;
@@ -145,6 +147,19 @@ export class EtcdStore implements LeaseStore {
     } finally {
       this.#feeds.delete(feed);
     }
+  }
+
+  async takenSubnets(signal: AbortSignal): Promise<readonly Subnets[]> {
+    const { leases, bad } = await listSubnets(this.#client, this.#layout, this.#either(signal));
+    return [...leases, ...bad].flatMap(({ subnets }) => subnets ?? []);
+  }
+
+  async lead(task: string, ms: number, signal: AbortSignal): Promise<boolean> {
+    const known = this.#leaderships.get(task);
+    const holder = this.#key?.own.key ?? "";
+    const leadership = known ?? new Leadership({ client: this.#client, layout: this.#layout, task, holder });
+    this.#leaderships.set(task, leadership);
+    return await leadership.claim(ms, this.#either(signal));
   }
 
   reconnect(): void {

@@ -2,7 +2,7 @@ import { Turns } from "../../retry/turns.ts";
 import { ENODEV } from "../errno.ts";
 import { isDeviceName } from "../families/link.ts";
 import { badObjectFault, linkMissingFault, refusalFault, underlayMissingFault } from "../faults.ts";
-import type { ChangeFailure, Kernel, KernelChange, Notice } from "../kernel.ts";
+import type { ChangeFailure, Kernel, KernelChange, Notice, RouteFilter } from "../kernel.ts";
 import { creationFault, describeLinkChange } from "../link-change.ts";
 import type {
   AddressState,
@@ -13,12 +13,16 @@ import type {
   RouteState,
   WantedLink,
 } from "../objects.ts";
+import type { WireguardChange, WireguardState } from "../wireguard-objects.ts";
+import type { XfrmChange, XfrmFailure, XfrmPolicyState, XfrmState } from "../xfrm-objects.ts";
 import { applyByCommand } from "./batch.ts";
 import { createArguments } from "./links.ts";
 import { CommandLists, type Lists } from "./lists.ts";
 import { pollNotices, takeSnapshot } from "./poll.ts";
 import { command, query, type Run } from "./run.ts";
 import { readTxChecksumByCommand, writeTxChecksumByCommand } from "./tx-checksum.ts";
+import { readWireguardByCommand, writeWireguardByCommand } from "./wireguard.ts";
+import { applyXfrmByCommand, readPoliciesByCommand, readStatesByCommand } from "./xfrm.ts";
 
 /** Time between two looks for notices, ms: each look runs some ten commands. */
 const POLL_MS = 5000;
@@ -65,7 +69,7 @@ export class CommandKernel implements Kernel {
     return (await this.#settled()).addresses(dev);
   }
 
-  async routes(family: 4 | 6, filter: { dev?: string; protocol?: number } = {}): Promise<RouteState[]> {
+  async routes(family: 4 | 6, filter: RouteFilter = {}): Promise<RouteState[]> {
     return (await this.#settled()).routes(family, filter);
   }
 
@@ -116,6 +120,26 @@ export class CommandKernel implements Kernel {
 
   setTxChecksum(dev: string, on: boolean): Promise<void> {
     return writeTxChecksumByCommand(this.#run, dev, on);
+  }
+
+  wireguard(dev: string): Promise<WireguardState | undefined> {
+    return readWireguardByCommand(this.#run, dev);
+  }
+
+  setWireguard(dev: string, change: WireguardChange): Promise<void> {
+    return writeWireguardByCommand(this.#run, dev, change);
+  }
+
+  xfrmPolicies(): Promise<XfrmPolicyState[]> {
+    return readPoliciesByCommand(this.#run);
+  }
+
+  xfrmStates(): Promise<XfrmState[]> {
+    return readStatesByCommand(this.#run);
+  }
+
+  applyXfrm(changes: readonly XfrmChange[]): Promise<XfrmFailure[]> {
+    return this.#turns.take(() => applyXfrmByCommand(this.#run, changes));
   }
 
   apply(changes: readonly KernelChange[]): Promise<ChangeFailure[]> {

@@ -2,7 +2,7 @@ import { addressFamily } from "../../net/prefix.ts";
 import { ENODEV, ENOENT } from "../errno.ts";
 import { isDeviceName } from "../families/link.ts";
 import { badObjectFault, refusalFault } from "../faults.ts";
-import type { Kernel } from "../kernel.ts";
+import type { Kernel, RouteFilter } from "../kernel.ts";
 import { leadsTo, resolveNexthops } from "../nexthop-routes.ts";
 import type {
   AddressState,
@@ -63,14 +63,16 @@ export class CommandLists implements Lists {
     return (await list(this.#run, "ip", args, "list the addresses")).flatMap(decodeAddresses);
   }
 
-  async routes(family: 4 | 6, filter: { dev?: string; protocol?: number } = {}): Promise<RouteState[]> {
-    const { dev, protocol } = filter;
+  async routes(family: 4 | 6, filter: RouteFilter = {}): Promise<RouteState[]> {
+    const { dev, protocol, otherThan } = filter;
     const args = [`-${family}`, "-N", "-j", "route", "show", "table", "main"];
     if (protocol !== undefined) args.push("proto", String(protocol));
     // A family without any route has no table yet, which is refused.
     const { records } = await query(this.#run, "ip", args, `list the IPv${family} routes`);
     const routes = await resolveNexthops(
-      records.flatMap((record) => decodeRoute(record, family, protocol) ?? []),
+      records
+        .flatMap((record) => decodeRoute(record, family, protocol) ?? [])
+        .filter((route) => route.protocol !== otherThan),
       () => this.nexthops(),
     );
     // Not left to `ip`: it drops nexthop routes that the kernel lists without a device.

@@ -25,7 +25,7 @@ export interface Attempt {
 /** Runs a command that may fail in its own words; other errors (not installed, time-out) are thrown on. */
 export async function attempt(
   run: Run,
-  file: "ip" | "bridge" | "ethtool",
+  file: "ip" | "bridge" | "ethtool" | "wg" | "sh",
   args: readonly string[],
   input?: string,
 ): Promise<Attempt> {

@@ -32,6 +32,12 @@ interface Hop {
   readonly via?: string;
 }
 
+/** RTPROT_* of a route message, told without reading the rest (struct rtmsg, rtm_protocol). */
+export function protocolOf(message: MessageCursor): number {
+  message.require(ROUTE_BYTES);
+  return message.view.getUint8(message.start + 5);
+}
+
 /** RTM_NEWROUTE or RTM_DELROUTE; undefined for other tables, other families and cached exceptions. */
 export function decodeRoute(message: MessageCursor, names: DeviceNames): RouteState | undefined {
   message.require(ROUTE_BYTES);
@@ -93,7 +99,7 @@ export function decodeRoute(message: MessageCursor, names: DeviceNames): RouteSt
     ...(via === undefined ? {} : { via }),
     onlink: (flags & RTNH_F_ONLINK) !== 0,
     metric,
-    protocol: view.getUint8(start + 5),
+    protocol: protocolOf(message),
     type: view.getUint8(start + 7),
     ...(src === undefined ? {} : { src }),
     scope: view.getUint8(start + 6),

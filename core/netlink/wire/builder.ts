@@ -104,6 +104,12 @@ export class MessageBuilder {
     this.#length += 4;
   }
 
+  attributeU16(type: number, value: number): void {
+    this.#header(type, 2);
+    this.#view.setUint32(this.#length, value & 0xffff, true);
+    this.#length += 4;
+  }
+
   attributeU32(type: number, value: number): void {
     this.#header(type, 4);
     this.#view.setUint32(this.#length, value, true);
@@ -116,6 +122,15 @@ export class MessageBuilder {
     this.#view.setUint16(this.#length, value, false);
     this.#view.setUint16(this.#length + 2, 0, true);
     this.#length += 4;
+  }
+
+  /** Bytes as they are. */
+  attributeBytes(type: number, bytes: Uint8Array): void {
+    this.#header(type, bytes.byteLength);
+    const end = this.#length + bytes.byteLength;
+    this.bytes.set(bytes, this.#length);
+    this.#length = (end + 3) & ~3;
+    this.bytes.fill(0, end, this.#length);
   }
 
   /** An attribute whose presence is its value. */

@@ -116,6 +116,18 @@ export class AttributeCursor {
     return this.#view.getUint32(this.at, true);
   }
 
+  /** A 64-bit number, as a double: exact up to 2^53. */
+  u64(): number {
+    this.#require(8);
+    return Number(this.#view.getBigUint64(this.at, true));
+  }
+
+  /** A copy of exactly `length` bytes. */
+  take(length: number): Uint8Array {
+    this.#require(length);
+    return this.#bytes.slice(this.at, this.at + length);
+  }
+
   /** A 32-bit number in network order, as nf_tables writes them. */
   u32BigEndian(): number {
     this.#require(4);

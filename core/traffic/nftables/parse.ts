@@ -2,8 +2,7 @@ import { canonicalPrefix } from "../../net/prefix.ts";
 import type { Family } from "../intent.ts";
 import type { AddressMatch, FamilyRules, Rule, Verdict } from "../rules.ts";
 import { type BaseChain, CHAINS, familyName, tableName } from "./chains.ts";
-
-type Json = Readonly<Record<string, unknown>>;
+import { type Json, parseEntries, recordOf } from "./json.ts";
 
 /**
  * The rules in what `nft -j list table` printed; undefined when it is not a table as we would have written it:
@@ -33,17 +32,6 @@ export function parseTable(text: string, family: Family): FamilyRules | undefine
   }
   const complete = CHAINS.every((chain) => seen.has(chain.name) === rules[chain.rules].length > 0);
   return complete && seen.size > 0 ? { family, ...rules } : undefined;
-}
-
-function parseEntries(text: string): readonly Json[] {
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(text);
-  } catch {
-    return [];
-  }
-  const list = recordOf(parsed).nftables;
-  return Array.isArray(list) ? list.map(recordOf) : [];
 }
 
 function isAsWritten(object: Json, chain: BaseChain): boolean {
@@ -107,8 +95,4 @@ function parseAddress(op: unknown, right: unknown): AddressMatch | undefined {
   const prefix = canonicalPrefix(host);
   if (prefix === undefined || (op !== "==" && op !== "!=")) return undefined;
   return op === "==" ? { prefix } : { prefix, not: true };
-}
-
-function recordOf(value: unknown): Json {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Json) : {};
 }

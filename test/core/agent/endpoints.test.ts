@@ -64,7 +64,8 @@ test("status and explain tell what is known already", async () => {
     objects: [],
     journal: [],
   });
-  for (const path of ["/explain", "/explain?address=x"]) expect((await ask(path)).status).toBe(400);
+  for (const path of ["/explain", "/explain?address=x", "/probed", "/probed?key=x"])
+    expect((await ask(path)).status).toBe(400);
   const journal = JSON.parse((await ask("/journal")).body);
   expect(journal.entries).toMatchObject([{ kind: "daemon" }]);
 });

@@ -25,6 +25,7 @@ async function follow(updates: readonly PeerUpdate[], failing?: () => void) {
   const health = new Health(log);
   const told: { peers: string[]; added: string[]; changed: string[]; removed: readonly string[] }[] = [];
   const synced: number[] = [];
+  const members: string[][] = [];
   const driver: Pick<Driver, "update"> = {
     async update(peers, { added, changed, removed }) {
       const keys = (list: Iterable<{ key: string }>) => [...list].map((each) => each.key);
@@ -42,6 +43,11 @@ async function follow(updates: readonly PeerUpdate[], failing?: () => void) {
     driver: driver as Driver,
     table: new PeerTable({ own: lease(1) }),
     families: { ipv4: true, ipv6: false },
+    members: {
+      async follow({ 4: v4 = [], 6: v6 = ["off"] }) {
+        members.push([...v4, ...v6].toSorted());
+      },
+    },
     log,
     health,
     synced: (peers) => synced.push(peers),
@@ -52,7 +58,7 @@ async function follow(updates: readonly PeerUpdate[], failing?: () => void) {
     () => "ended",
     (error: Error) => error.message,
   );
-  return { log, health, told, synced, outcome };
+  return { log, health, told, synced, members, outcome };
 }
 
 const snapshot = (...leases: Lease[]): PeerUpdate => ({ type: "snapshot", leases, revision: 10 });
@@ -62,10 +68,14 @@ test("hands on a snapshot, then changes, without ourselves", async () => {
     attrs: { backendType: "vxlan", publicIP: "192.0.2.77", nodeId: "n2" },
     modRevision: 11,
   });
-  const { told, synced, log } = await follow([
+  const { told, synced, members, log } = await follow([
     snapshot(lease(1), lease(2), lease(3)),
     { type: "changes", puts: [moved, lease(4)], deletes: ["10.5.3.0-24"], revision: 12 },
     { type: "changes", puts: [], deletes: [], revision: 13 },
+  ]);
+  expect(members.slice(0, 2)).toEqual([
+    ["192.0.2.2", "192.0.2.3", "off"],
+    ["192.0.2.4", "192.0.2.77", "off"],
   ]);
   expect(told.slice(0, 2)).toEqual([
     {

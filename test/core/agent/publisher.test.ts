@@ -75,3 +75,15 @@ test("stops trying when the daemon stops", async () => {
   await Bun.sleep(700);
   expect(tries).toBe(1);
 });
+
+test("a write that is cut off by the end of its session leaves no finding behind", async () => {
+  const { publisher, health, controller } = setUp(async () => {
+    if (!health.has("LEASE_OUTDATED")) throw new Fault("LEASE_CONFLICT", "another node wrote the key");
+    controller.abort();
+    throw new Fault("ETCD_ABORTED", "the call was ended");
+  });
+  publisher.publish(attrs("a"));
+  await until(() => health.has("LEASE_OUTDATED"), { message: "the finding" });
+  await until(() => controller.signal.aborted && !health.has("LEASE_OUTDATED"), { message: "its end" });
+  expect(health.list()).toEqual([]);
+});

@@ -22,12 +22,14 @@ function setUp(
   sync: () => Promise<SyncReport> | SyncReport = () => ({ failed: [] }),
   findings?: () => Finding[],
 ) {
+  let wake = () => {};
   const calls: string[] = [];
   const syncs: Call[] = [];
   const keys = (peers: readonly Peer[]) => peers.map((each) => each.key);
   const backend: ActiveBackend = {
     mode: "active",
-    prepare: async (_, facts) => {
+    prepare: async (host, facts) => {
+      wake = host.wake;
       calls.push(`prepare on ${facts.external.name}`);
       return { backendType: "active" };
     },
@@ -48,9 +50,13 @@ function setUp(
       return [];
     },
   };
-  const kernel: Pick<Kernel, "link" | "routes"> = {
+  const kernel: Pick<Kernel, "link" | "links" | "addresses" | "routes" | "nexthops" | "apply"> = {
     link: async (name) => ({ ...external, name, up: true, running: true, loopback: false }),
+    links: async () => [],
+    addresses: async () => [],
     routes: async () => [],
+    nexthops: async () => [],
+    apply: async () => [],
   };
   const log = new RecordingLog();
   const health = new Health(log);
@@ -59,13 +65,18 @@ function setUp(
     backend,
     kernel: kernel as Kernel,
     external,
+    networks: [],
     health,
+    log,
     timeouts: { prepare: 10_000, sync: 500, stop: 10_000 },
     host: {
       kernel: kernel as Kernel,
       log,
       run: () => Promise.reject(new Error("no commands here")),
-      runDirectory: "/nonexistent",
+      keepRunning: () => {
+        throw new Error("no processes here");
+      },
+      statePath: (name) => `/nonexistent/${name}`,
       signal: controller.signal,
     },
   });
@@ -83,6 +94,7 @@ function setUp(
     log,
     health,
     update,
+    wake: () => wake(),
     run: () => {
       running = driver.run(events, controller.signal);
     },
@@ -189,4 +201,45 @@ test("what the backend finds is shown, and is over when it does not find it any 
   await until(() => codes().includes("PORT_BUSY"), { message: "the finding" });
   await until(() => codes().includes("BACKEND_HEALTH"), { message: "that it cannot tell" });
   expect(codes()).not.toContain("PORT_BUSY");
+});
+
+test("peers that cannot be reached as they are make a finding of their own, and no retries", async () => {
+  const report = { failed: [], unusable: [{ key: "b", reason: "uses another backend" }] };
+  let unusable = true;
+  await using active = setUp(() => (unusable ? report : { failed: [] }));
+  await active.update({ added: [peer("a"), peer("b")] });
+  await until(() => active.health.has("PEER_UNUSABLE"), { message: "the finding" });
+  expect(active.health.list().map(({ code }) => code)).toEqual(["PEER_UNUSABLE"]);
+  expect(active.driver.describe("b").problems).toEqual(["uses another backend"]);
+  expect(active.driver.counts()).toMatchObject({
+    wanted: 2,
+    programmed: 1,
+    unusable: 1,
+    refused: 0,
+    failing: 0,
+  });
+  unusable = false;
+  await active.update({ changed: [peer("b")] });
+  await until(() => !active.health.has("PEER_UNUSABLE"), { message: "it is over" });
+});
+
+test("the backend may ask for a sync, and is not obeyed more often than every half second", async () => {
+  await using active = setUp();
+  await active.driver.prepare();
+  active.run();
+  active.wake();
+  await until(() => active.syncs.length === 1, { message: "a sync" });
+  const begun = performance.now();
+  for (let turn = 0; turn < 5; turn++) active.wake();
+  await until(() => active.syncs.length === 2, { message: "another one" });
+  expect(performance.now() - begun).toBeGreaterThan(300);
+  for (let turn = 0; turn < 5; turn++) active.wake();
+  await until(() => active.syncs.length === 3, { message: "a third one" });
+});
+
+test("an update asks for the health too", async () => {
+  const finding = { code: "BROKEN", severity: "error", title: "t", text: "x", fix: "f" } as const;
+  await using active = setUp(undefined, () => [finding]);
+  await active.update({ added: [peer("a")] });
+  expect(active.health.list()).toEqual([finding]);
 });

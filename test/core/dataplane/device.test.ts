@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { findStaleDevices, planDevice } from "../../../core/dataplane/device.ts";
-import type { LinkState, VxlanAttrs, WantedVxlan } from "../../../core/netlink/objects.ts";
+import type { LinkState, VxlanAttrs, WantedIpip, WantedVxlan } from "../../../core/netlink/objects.ts";
 
 const vxlan: VxlanAttrs = {
   vni: 1,
@@ -107,5 +107,58 @@ describe("devices left by an earlier configuration", () => {
     ["a dummy named as the wireguard backend's", link("flannel-wg", "dummy")],
   ])("%s is left", (_, stranger) => {
     expect(findStaleDevices([stranger], new Set(), new Set([stranger.name]))).toEqual([]);
+  });
+});
+
+describe("an ipip device", () => {
+  const tunnel: WantedIpip = {
+    name: "flannel.ipip",
+    type: "ipip",
+    mtu: 1480,
+    ipip: { local: "192.0.2.1", ttl: 0, pmtudisc: false },
+  };
+  const there: LinkState = {
+    name: "flannel.ipip",
+    index: 8,
+    type: "ipip",
+    mtu: 1480,
+    up: true,
+    running: true,
+    loopback: false,
+    ipip: { local: "192.0.2.1", ttl: 0, pmtudisc: false },
+  };
+
+  test.each<[string, Partial<LinkState>, { mtu?: number; raise: boolean }]>([
+    ["as it is", {}, { raise: false }],
+    ["with the operator's lower MTU, which stays", { mtu: 1400 }, { raise: false }],
+    ["with a higher MTU, which is set", { mtu: 1500 }, { mtu: 1480, raise: false }],
+    ["without an MTU, which is set", { mtu: 0 }, { mtu: 1480, raise: false }],
+    ["that is down, which is raised", { up: false }, { raise: true }],
+    [
+      "with another TTL and PMTU discovery",
+      { ipip: { local: "192.0.2.1", ttl: 64, pmtudisc: true } },
+      { raise: false },
+    ],
+  ])("is adopted %s", (_, change, plan) => {
+    expect(planDevice(tunnel, { ...there, ...change })).toEqual({ action: "adopt", ...plan });
+  });
+
+  test.each<[string, LinkState["ipip"], readonly string[]]>([
+    ["no local address", {}, ["local any, wanted 192.0.2.1"]],
+    ["another local address", { local: "192.0.2.9" }, ["local 192.0.2.9, wanted 192.0.2.1"]],
+    ["a far end", { local: "192.0.2.1", remote: "192.0.2.2" }, ["remote 192.0.2.2, wanted any"]],
+    ["attributes that cannot be read", undefined, ["its ipip attributes cannot be read"]],
+  ])("with %s is made anew", (_, ipip, differences) => {
+    const { ipip: __, ...bare } = there;
+    expect(planDevice(tunnel, { ...bare, ...(ipip ? { ipip } : {}) })).toEqual({
+      action: "recreate",
+      differences,
+    });
+  });
+
+  test("of another kind is a stranger's", () => {
+    expect(planDevice(tunnel, { ...there, type: "dummy" })).toEqual({ action: "refuse", kind: "dummy" });
+    const { type: _, ...card } = there;
+    expect(planDevice(tunnel, card)).toEqual({ action: "refuse", kind: "physical" });
   });
 });

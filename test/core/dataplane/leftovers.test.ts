@@ -40,6 +40,23 @@ describe("what is ours", () => {
     expect(choose({ links, addresses }, UNKNOWN).devices).toEqual([]);
   });
 
+  test("a device of any of our backends, but not one of another kind with its name", () => {
+    const kinds = [
+      ["flannel.ipip", "ipip"],
+      ["flannel-wg", "wireguard"],
+      ["flannel-wg-v6", "wireguard"],
+      ["flannel-wg", "tun"],
+      ["flannel0", "tun"],
+    ] as const;
+    for (const [dev, kind] of kinds) {
+      const addresses = [{ dev, address: "10.5.3.0/32", scope: 0 }];
+      const routes = [route("10.5.0.0/16", { dev })];
+      expect(choose({ links: [link(dev, kind)], addresses }, KNOWN).devices).toEqual([dev]);
+      expect(choose({ links: [link(dev, kind)], routes }, UNKNOWN)).toEqual({ devices: [dev], objects: [] });
+      expect(choose({ links: [link(dev, "bridge")], addresses }, KNOWN).devices).toEqual([]);
+    }
+  });
+
   test("a device without address is a start that was cut off, unless another daemon may be about to use it", () => {
     const links = [link("flannel.1")];
     const addresses = [{ dev: "flannel.1", address: "fe80::1/64", scope: 253 }];

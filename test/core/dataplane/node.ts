@@ -19,6 +19,14 @@ import { RecordingLog } from "../observe/recording-log.ts";
 
 export const NETWORKS: Subnets = { ipv4: "10.5.0.0/16", ipv6: "fd00:5::/32" };
 export const OWN: Subnets = { ipv4: "10.5.1.0/24", ipv6: "fd00:5:1::/64" };
+/** CIDR texts as values. */
+export function prefixesOf(networks: readonly string[]): readonly Prefix[] {
+  return networks.map((text) => {
+    const prefix = parsePrefix(text);
+    if (!prefix) throw new Error(`no prefix: ${text}`);
+    return prefix;
+  });
+}
 /** What the device of peer n is called by the others. */
 export const macOf = (n: number) => `02:00:00:00:02:${n.toString(16).padStart(2, "0")}`;
 
@@ -146,8 +154,10 @@ export class Node implements AsyncDisposable {
   async noticesDuring(work: () => Promise<void>): Promise<Notice[]> {
     const controller = new AbortController();
     const notices: Notice[] = [];
+    const subscription = this.kernel.notices(controller.signal);
+    const before = new Set((await this.kernel.links()).map((link) => JSON.stringify(link)));
     const listening = (async () => {
-      for await (const batch of this.kernel.notices(controller.signal)) notices.push(...batch);
+      for await (const batch of subscription) notices.push(...batch);
     })();
     await work();
     // A change of our own, to know that everything before it has arrived.
@@ -158,12 +168,28 @@ export class Node implements AsyncDisposable {
     controller.abort();
     await listening;
     await this.ns.ip("link delete mark0");
-    return notices.filter((notice) => !JSON.stringify(notice).includes('"mark0"'));
+    return notices
+      .filter((notice) => !JSON.stringify(notice).includes('"mark0"'))
+      .filter((notice) => !isKernelsOwn(notice, before));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#stack.disposeAsync();
   }
+}
+
+/** NUD_PERMANENT (linux/neighbour.h), RT_SCOPE_LINK (linux/rtnetlink.h). */
+const PERMANENT = 0x80;
+const SCOPE_LINK = 253;
+
+/**
+ * What the kernel tells late of its own accord: duplicate address detection is over, a neighbour was probed, the state
+ * of a link is repeated as it was `before`.
+ */
+function isKernelsOwn(notice: Notice, before: ReadonlySet<string>): boolean {
+  if (notice.kind === "address") return notice.address.scope === SCOPE_LINK;
+  if (notice.kind === "neighbour") return (notice.neighbour.state & PERMANENT) === 0;
+  return notice.kind === "link" && notice.action === "put" && before.has(JSON.stringify(notice.link));
 }
 
 /** What a daemon is told beside its backend. */
@@ -172,6 +198,8 @@ export interface DriveOptions {
   readonly networks?: readonly string[];
   /** Instead of `eth0` as it is. */
   readonly external?: ExternalInterface;
+  /** See DeclarativeInput. */
+  readonly starting?: boolean;
 }
 
 /** A driver with what it was given and what it told, and its repair loop while it runs. */
@@ -203,11 +231,7 @@ export class Drive implements AsyncDisposable {
       backend,
       kernel: counting(kernel, this.writes),
       external,
-      networks: networks.map((text): Prefix => {
-        const prefix = parsePrefix(text);
-        if (!prefix) throw new Error(`no prefix: ${text}`);
-        return prefix;
-      }),
+      networks: prefixesOf(networks),
       writeSysctl: (object) => {
         this.sysctls.push(object);
         return undefined;
@@ -215,6 +239,7 @@ export class Drive implements AsyncDisposable {
       health: this.health,
       log: this.log,
       stats: this.stats,
+      ...(options.starting ? { starting: true } : {}),
     });
   }
 

@@ -1,5 +1,7 @@
 import { expect, test } from "bun:test";
+import { existsSync } from "node:fs";
 import { run } from "../../../core/host/exec.ts";
+import { until } from "../../lab/until.ts";
 
 test("hands arguments over as they are: there is no shell", async () => {
   const { stdout } = await run("printf", ["%s|", "$HOME", "a b", "; echo no", "*", ""]);
@@ -38,4 +40,22 @@ test("a command that does not end is killed", async () => {
   const failed = await run("sleep", ["60"], { timeout: 100 }).catch((error) => error);
   expect(failed).toMatchObject({ code: "EXEC_TIMEOUT", message: '"sleep" did not finish within 100 ms' });
   expect(performance.now() - before).toBeLessThan(10_000);
+});
+
+test("a command in a group of its own is ended with what it started", async () => {
+  const script = "sleep 300 & echo $!; wait; echo never";
+  const failed = await run("sh", ["-c", script], { timeout: 200, group: true }).catch((error) => error);
+  expect(failed).toMatchObject({ code: "EXEC_TIMEOUT" });
+  const child = Number(/\d+/.exec(failed.cause?.stdout ?? "")?.[0]);
+  expect(child).toBeGreaterThan(1);
+  await until(() => !existsSync(`/proc/${child}`), { message: `${child} is gone` });
+});
+
+test("a command in a group of its own that ends in time leaves what it meant to leave", async () => {
+  const { stdout } = await run("sh", ["-c", "sleep 5 >/dev/null 2>&1 & echo $!"], {
+    timeout: 60_000,
+    group: true,
+  });
+  expect(existsSync(`/proc/${Number(stdout)}`)).toBe(true);
+  process.kill(Number(stdout));
 });

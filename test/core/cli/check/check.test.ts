@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { checkFirewall, parseDroppingChains } from "../../../../core/cli/check/firewall.ts";
+import { checkFirewall } from "../../../../core/cli/check/firewall.ts";
 import {
   checkClock,
   checkNeighbourTable,
@@ -11,6 +11,7 @@ import type { CheckItem } from "../../../../core/cli/check/item.ts";
 import { checkDevices, checkMtu, checkOverlap } from "../../../../core/cli/check/network.ts";
 import { checkLease } from "../../../../core/cli/check/store.ts";
 import type { AddressState, LinkState, RouteState, WantedVxlan } from "../../../../core/netlink/objects.ts";
+import { parseDroppingChains } from "../../../../core/traffic/forwarding/nftables.ts";
 import { stored } from "../../lease/arbitrary.ts";
 
 const V4 = { ipv4: true, ipv6: false };
@@ -154,24 +155,18 @@ describe("firewall", () => {
       chain("bridge", "lab", "x", "forward"),
     ],
   });
-  const chains = parseDroppingChains(json);
-
-  test("the chains that drop", () => {
-    expect(chains.map(({ name }) => name)).toEqual([
-      "ip filter FORWARD",
-      "inet firewalld filter_FORWARD",
-      "ip filter INPUT2",
-    ]);
-  });
+  const denials = parseDroppingChains(json).map((each) => ({ chain: each, networks: ["10.244.0.0/16"] }));
 
   test("our rules help in iptables' own chain only", () => {
-    expect(codes(checkFirewall(chains, wishes, host))).toEqual([
+    expect(codes(checkFirewall(denials, wishes, host))).toEqual([
       "info FIREWALL_FORWARD",
       "warning FIREWALL_FORWARD",
       "warning FIREWALL_INPUT",
     ]);
-    const [first] = checkFirewall(chains, { ...wishes, enableNFTables: true }, host).findings;
+    const [first] = checkFirewall(denials, { ...wishes, enableNFTables: true }, host).findings;
     expect(first?.severity).toBe("warning");
+    const accepted = denials.map(({ chain }) => ({ chain, networks: [] }));
+    expect(codes(checkFirewall(accepted, wishes, host))).toEqual(["warning FIREWALL_INPUT"]);
   });
 
   test("a missing tool", () => {

@@ -1,0 +1,130 @@
+/** What a backend finds of the one before it, in a real kernel. */
+import { expect, test } from "bun:test";
+import type { ActiveBackend } from "flannel/sdk";
+import { ActiveDriver } from "../../../core/dataplane/active.ts";
+import { Health } from "../../../core/observe/health.ts";
+import { blackholeRoutes } from "../../../core/traffic/blackhole.ts";
+import { kernelIn } from "../../lab/in-namespace.ts";
+import { RecordingLog } from "../observe/recording-log.ts";
+import { NETWORKS, Node, OWN, peerOf, prefixesOf } from "./node.ts";
+
+/** Routes with our mark and devices named like ours. */
+async function left(node: Node): Promise<readonly string[]> {
+  const text = await node.ns.exec(
+    "sh",
+    "-ec",
+    "ip route show proto 140; ip -6 route show proto 140; ip -o link show | cut -d: -f2 | grep flannel || true; ip nexthop",
+  );
+  return text
+    .split("\n")
+    .map((line) => line.trim())
+    .filter((line) => line !== "");
+}
+
+/** An active backend that makes nothing. */
+async function driverOn(
+  node: Node,
+  kernel: ReturnType<typeof kernelIn>,
+  devices?: readonly string[],
+  extras = false,
+) {
+  const log = new RecordingLog();
+  const backend: ActiveBackend = {
+    mode: "active",
+    ...(devices ? { devices } : {}),
+    prepare: async () => ({ backendType: "udp" }),
+    attach: async () => ({ mtu: 1472 }),
+    sync: async () => ({ failed: [] }),
+    stop: async () => {},
+    cleanup: async () => [],
+  };
+  const driver = new ActiveDriver({
+    backend,
+    kernel,
+    external: await node.external(),
+    networks: prefixesOf([NETWORKS.ipv4 ?? "", NETWORKS.ipv6 ?? ""]),
+    ...(extras ? { extras: blackholeRoutes } : {}),
+    health: new Health(log),
+    log,
+    timeouts: { prepare: 10_000, sync: 10_000, stop: 10_000 },
+    host: {
+      kernel,
+      log,
+      run: () => Promise.reject(new Error("no commands here")),
+      keepRunning: () => {
+        throw new Error("no processes here");
+      },
+      statePath: (name: string) => `/nonexistent/${name}`,
+      signal: new AbortController().signal,
+    },
+  });
+  return { driver, log };
+}
+
+test("a backend that acts itself removes devices, routes and nexthops of the declarative one before it", async () => {
+  await using node = await Node.create("stale-active");
+  const before = await node.drive();
+  await before.start(peerOf(2), peerOf(3));
+  await before.stop();
+  await node.ns.ip("route add 10.5.9.0/24 via 192.0.2.9 dev eth0 proto 140");
+  await node.ns.ip("nexthop add id 168101120 via 192.0.2.10 dev eth0 proto 140");
+  await node.ns.ip("route add blackhole 10.5.1.0/24 metric 4278198272 proto 140");
+  // Of others, and of another network.
+  await node.ns.ip("route add 10.5.10.0/24 via 192.0.2.10 dev eth0 proto static");
+  await node.ns.ip("route add 10.99.1.0/24 via 192.0.2.10 dev eth0 proto 140");
+  using kernel = kernelIn(node.ns);
+  const { driver, log } = await driverOn(node, kernel, ["flannel0"]);
+  await driver.prepare();
+  expect(await left(node)).toHaveLength(12);
+  await driver.attach({ subnets: OWN });
+  expect(await left(node)).toEqual([
+    // What refuses packets may be a guard.
+    "blackhole 10.5.1.0/24 metric 4278198272",
+    "10.99.1.0/24 via 192.0.2.10 dev eth0",
+  ]);
+  expect(await node.ns.exec("ip", "route", "show", "10.5.10.0/24")).toContain("proto static");
+  expect(log.messages("info")).toEqual([
+    expect.stringMatching(/^removed device flannel/),
+    expect.stringMatching(/^removed device flannel/),
+    "removed 1 route, left by an earlier configuration",
+  ]);
+});
+
+test("it keeps its own devices and routes; one that names none keeps what may be its own", async () => {
+  await using node = await Node.create("stale-own");
+  await node.ns.ip("tuntap add flannel0 mode tun");
+  await node.ns.ip("link set flannel0 up");
+  await node.ns.ip("address add 10.5.1.0/32 dev flannel0");
+  await node.ns.ip("route add 10.5.0.0/16 dev flannel0 proto 140");
+  using kernel = kernelIn(node.ns);
+  for (const devices of [["flannel0"], undefined]) {
+    const { driver } = await driverOn(node, kernel, devices, true);
+    await driver.prepare();
+    await driver.attach({ subnets: OWN });
+    const found = await left(node);
+    expect(found.slice(0, 2)).toEqual([
+      "10.5.0.0/16 dev flannel0 scope link linkdown",
+      "blackhole 10.5.1.0/24 metric 4278198272",
+    ]);
+    expect(found.at(-1)).toBe("flannel0");
+  }
+  const { driver } = await driverOn(node, kernel, ["flannel-wg"]);
+  await driver.attach({ subnets: OWN });
+  expect(await left(node)).toEqual([
+    "blackhole 10.5.1.0/24 metric 4278198272",
+    "blackhole fd00:5:1::/64 dev lo metric 4278198272 pref medium",
+  ]);
+});
+
+test("a declarative one that starts removes the device of one that acted itself, and marked routes beside its own", async () => {
+  await using node = await Node.create("stale-declared");
+  await node.ns.ip("tuntap add flannel0 mode tun");
+  await node.ns.ip("link set flannel0 up");
+  await node.ns.ip("address add 10.5.1.0/32 dev flannel0");
+  await node.ns.ip("route add 10.5.0.0/16 dev flannel0 proto 140");
+  await node.ns.ip("route add 10.5.9.0/24 via 192.0.2.9 dev eth0 proto 140");
+  await using driver = await node.drive(undefined, { starting: true });
+  await driver.driver.prepare();
+  await driver.driver.attach({ subnets: OWN });
+  expect(await left(node)).toEqual(["flannel.1", "flannel-v6.1"]);
+});
