@@ -6,6 +6,7 @@ import { parseArgs } from "node:util";
 import { Fault } from "../../core/observe/fault.ts";
 import { discoverPlugins } from "../../core/registry/discover.ts";
 import { embeddedRoot } from "../../core/registry/embedded.ts";
+import { optionSamples } from "../contract/samples.ts";
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -28,8 +29,10 @@ for (const type of positionals) {
   try {
     const { plugin } = await registry.load(type);
     const families = { ipv4: true, ipv6: false };
+    const result = await plugin.options["~standard"].validate(optionSamples(type)[0]);
+    if (result.issues) throw new Error(`${type}: ${result.issues[0]?.message}`);
     const backend = plugin.configure({
-      options: {},
+      options: result.value,
       families,
       networks: { ipv4: "10.5.0.0/16" },
       nodeId: "node",

@@ -56,7 +56,7 @@ test("without anything: upstream's defaults", () => {
     logBacktraceAt: undefined,
     pluginDir: [],
     allowOverride: [],
-      charonExecutable: undefined,
+    charonExecutable: undefined,
     nodeId: undefined,
     subnetLeaseTtl: 86_400_000,
     subnetLeaseReleaseOnStop: false,
