@@ -159,6 +159,26 @@ test(
 );
 
 test(
+  "the same over IPv6, whose packets nobody may cut; where not even 1,280 bytes fit, the datagrams are cut instead",
+  async () => {
+    const route = `${h2!.ipv6}/128 dev ext0`;
+    try {
+      await h1!.namespace.ip(`-6 route add ${route} mtu 1400`);
+      const refused = await ping(p1!, p2!.ipv6, { size: 1_352, dontFragment: true });
+      expect(refused.received).toBe(0);
+      expect(refused.output).toMatch(/mtu ?[=:] ?1352/i);
+      await p1!.namespace.ip("-6 route flush cache");
+      await h1!.namespace.ip(`-6 route change ${route} mtu 1300`);
+      expect((await ping(p1!, p2!.ipv6, { size: 1_232 })).received).toBe(3);
+    } finally {
+      await h1!.namespace.ip(`-6 route del ${route}`);
+      await p1!.namespace.ip("-6 route flush cache");
+    }
+  },
+  TIMEOUT,
+);
+
+test(
   "what no member sent, and what is no packet, is dropped, counted and told; the rest goes on",
   async () => {
     await using flow = await PingFlow.start(p1!, p2!.ipv4, { rate: 50 });

@@ -12,6 +12,8 @@ interface Length {
   readonly masks: readonly [number, number, number, number];
 }
 
+const NO_LENGTH: Length = { length: 0, masks: [0, 0, 0, 0] };
+
 /** Who has which subnet, and who may send: both directions ask it once per packet, so it makes no garbage. */
 export class PeerTable {
   /** Socket addresses, {@link SOCKET_ADDRESS_ROOM} bytes each. */
@@ -43,7 +45,9 @@ export class PeerTable {
 
   /** Index of the endpoint that has an IPv4 address (as a signed word), -1 for none. */
   find4(word: number): number {
-    for (const { length, masks } of this.#lengths4) {
+    const lengths = this.#lengths4;
+    for (let n = 0; n < lengths.length; n++) {
+      const { length, masks } = lengths[n] ?? NO_LENGTH;
       const found = this.#routes.get(word & masks[0], 0, 0, 0, length);
       if (found >= 0) return found;
     }
@@ -52,7 +56,9 @@ export class PeerTable {
 
   /** The same for IPv6. */
   find6(a: number, b: number, c: number, d: number): number {
-    for (const { length, masks } of this.#lengths6) {
+    const lengths = this.#lengths6;
+    for (let n = 0; n < lengths.length; n++) {
+      const { length, masks } = lengths[n] ?? NO_LENGTH;
       const found = this.#routes.get(a & masks[0], b & masks[1], c & masks[2], d & masks[3], length);
       if (found >= 0) return found;
     }

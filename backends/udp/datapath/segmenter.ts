@@ -11,18 +11,6 @@ const LONGEST_HEADERS = 512;
 /** Where segments go. */
 export type SegmentSink = Pick<Outbox, "begin" | "piece">;
 
-/** A packet of the TUN device that is larger than the MTU. */
-export interface LargePacket {
-  readonly endpoint: number;
-  readonly ip: number;
-  readonly length: number;
-  /** Where TCP or UDP begins, from the start of the packet. */
-  readonly start: number;
-  /** Payload bytes of each segment but the last. */
-  readonly size: number;
-  readonly isUdp: boolean;
-}
-
 /**
  * Cuts a large packet into the ones that go over the wire: each gets its own headers with complete checksums, the
  * payload stays where it is. What a network card does for TSO and USO.
@@ -50,8 +38,20 @@ export class Segmenter {
     this.#cursor = this.#start;
   }
 
-  /** Puts all segments into the outbox, flushing as often as there is no room. Returns false for a malformed packet. */
-  segment(outbox: SegmentSink, { endpoint, ip, length, start, size, isUdp }: LargePacket): boolean {
+  /**
+   * Puts all segments of the packet at `ip` into the outbox, flushing as often as there is no room. TCP or UDP begins
+   * `start` bytes into it; each segment but the last has `size` bytes of payload. Returns false for a malformed packet.
+   * (Single arguments: an object would be garbage.)
+   */
+  segment(
+    outbox: SegmentSink,
+    endpoint: number,
+    ip: number,
+    length: number,
+    start: number,
+    size: number,
+    isUdp: boolean,
+  ): boolean {
     const { view, bytes } = this.#arena;
     const l4 = ip + start;
     const l4Header = isUdp ? UDP.headerLength : ((bytes[l4 + TCP.dataOffset] ?? 0) >>> 4) << 2;

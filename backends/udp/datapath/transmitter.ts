@@ -177,11 +177,8 @@ export class Transmitter {
       const start = view.getUint16(header + VNET.checksumStart, true);
       if (kind !== GSO.none) {
         const size = view.getUint16(header + VNET.gsoSize, true);
-        if (
-          !this.#segmenter.segment(outbox, { endpoint, ip, length, start, size, isUdp: kind === GSO.udp })
-        ) {
-          this.#count(COUNTER.malformed);
-        }
+        const isCut = this.#segmenter.segment(outbox, endpoint, ip, length, start, size, kind === GSO.udp);
+        if (!isCut) this.#count(COUNTER.malformed);
         return;
       }
       if (((bytes[header + VNET.flags] ?? 0) & NEEDS_CHECKSUM) !== 0) {

@@ -86,8 +86,7 @@ function segment(spec: PacketSpec, size = MSS): readonly Uint8Array[] {
   arena.bytes.set(packet, BUFFER);
   const start = spec.version === 4 ? 20 : 40;
   const isUdp = spec.protocol === "udp";
-  const large = { endpoint: 0, ip: BUFFER, length: packet.length, start, size, isUdp };
-  expect(segmenter.segment(sink, large)).toBeTrue();
+  expect(segmenter.segment(sink, 0, BUFFER, packet.length, start, size, isUdp)).toBeTrue();
   sink.flush();
   return sink.packets;
 }

@@ -84,6 +84,8 @@ prepare_uml() {
 prepare_qemu() {
   local package version
   if ! command -v qemu-system-x86_64 || ! command -v depmod; then packages qemu-system-x86 kmod; fi
+  # A bare machine has no package lists yet.
+  apt-cache show linux-image-6.12-cloud-amd64 >/dev/null || apt-get -q -o Acquire::Retries=3 update
   package=$(apt-cache depends linux-image-6.12-cloud-amd64 | awk '/Depends:/ {print $2}')
   apt-get -qq -o Acquire::Retries=3 download "$package"
   dpkg-deb -x ./"$package"_*.deb unpacked
