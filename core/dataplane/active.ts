@@ -18,6 +18,7 @@ import { PeerProblems } from "./peer-problems.ts";
 import type { DataPathCounts, PeerState } from "./peer-state.ts";
 import { Phase, type PhaseTimeouts } from "./phase.ts";
 import { removeStaleDevices, removeStaleRoutes } from "./stale.ts";
+import { removeStalePolicies } from "./stale-policies.ts";
 
 export interface ActiveInput {
   readonly backend: ActiveBackend;
@@ -62,6 +63,8 @@ export class ActiveDriver implements Driver {
   #asked = false;
   /** MTU for pods, as the backend said last. */
   #mtu: number | undefined;
+  /** The one the agent knows. */
+  #toldMtu: number | undefined;
   /** The backend, or a change of what is its, asks for a sync. */
   readonly #ask = () => {
     this.#asked = true;
@@ -89,6 +92,7 @@ export class ActiveDriver implements Driver {
     const facts = await this.#facts();
     const { mtu } = await this.#preparing.call(() => this.#input.backend.attach(lease, facts));
     this.#mtu = mtu;
+    this.#toldMtu = mtu;
     await this.#removeStale();
     const extras = this.#input.extras?.(lease.subnets) ?? [];
     await this.#input.kernel.apply(extras.map((object) => ({ action: "put", object })));
@@ -120,7 +124,6 @@ export class ActiveDriver implements Driver {
   }
 
   async #work({ pulse = () => {}, mtu }: DriverEvents, signal: AbortSignal): Promise<void> {
-    let told = this.#mtu;
     let asked = Number.NEGATIVE_INFINITY;
     while (!signal.aborted) {
       pulse(RESYNC_MS);
@@ -140,8 +143,8 @@ export class ActiveDriver implements Driver {
         await this.#sync();
         await this.#showHealth();
       });
-      if (this.#mtu !== undefined && this.#mtu !== told) mtu(this.#mtu);
-      told = this.#mtu;
+      if (this.#mtu !== undefined && this.#mtu !== this.#toldMtu) mtu(this.#mtu);
+      this.#toldMtu = this.#mtu;
     }
   }
 
@@ -189,10 +192,13 @@ export class ActiveDriver implements Driver {
     const { backend, kernel, external, networks, log } = this.#input;
     const own = backend.devices && new Set(backend.devices);
     await removeStaleDevices(kernel, own, networks, log);
-    // A route on no device refuses packets, and may be what guards against traffic in clear.
-    const keeps = (dev: string | undefined) =>
-      dev === undefined || (own ? own.has(dev) : dev !== external.name);
+    const keeps = (dev: string | undefined) => {
+      // A route on no device refuses packets: a guard against traffic in clear, where the backend has such.
+      if (dev === undefined) return backend.keepsBlackholes === true;
+      return own ? own.has(dev) : dev !== external.name;
+    };
     await removeStaleRoutes(kernel, { networks, keeps }, log);
+    if (!backend.keepsPolicies) await removeStalePolicies(kernel, networks, log);
   }
 
   async #sync(): Promise<void> {

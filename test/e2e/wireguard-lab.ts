@@ -1,4 +1,3 @@
-import { expect } from "bun:test";
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Cluster, networkConfig } from "../lab/cluster.ts";
@@ -8,6 +7,7 @@ import { ping } from "../lab/ping.ts";
 import type { Pod } from "../lab/pod.ts";
 import { type Family, hasV4, hasV6, ROUTER_NUMBER } from "../lab/segment.ts";
 import { until } from "../lab/until.ts";
+import { Capture, expectEncrypted } from "./wireguard-capture.ts";
 
 /** Where a host keeps its private key: the usual place would be the same file for all of them. */
 export function keyFile(host: Host): string {
@@ -209,72 +209,5 @@ export async function expectAllReach(pods: readonly Pod[]): Promise<void> {
         });
       }
     }
-  }
-}
-
-/** What anybody on the wire could read: packets with pods' addresses, bare or in vxlan. */
-const CLEAR = "net 10.244.0.0/16 or net fd00:10:244::/48 or udp port 8472";
-
-/** Watches the underlay of a host for packets of pods in clear, and counts encrypted ones beside them. */
-export class Capture implements AsyncDisposable {
-  readonly #child: ReturnType<Host["namespace"]["spawn"]>;
-  readonly #reading: Promise<unknown>;
-  readonly #clear: string[] = [];
-  #encrypted = 0;
-  #errors = "";
-
-  private constructor(host: Host) {
-    const filter = `${CLEAR} or udp port 51820 or udp port 51821`;
-    this.#child = host.namespace.spawn("tcpdump", "-l", "-nn", "-i", UNDERLAY, filter);
-    this.#reading = Promise.all([this.#read(this.#child.stdout), this.#readErrors(this.#child.stderr)]);
-  }
-
-  /** Resolves when packets are seen. */
-  static async start(host: Host): Promise<Capture> {
-    const capture = new Capture(host);
-    await until(() => capture.#errors.includes("listening on"), {
-      message: () => `tcpdump listens: ${capture.#errors}`,
-    });
-    return capture;
-  }
-
-  /** Ends it: the packets in clear, and how many encrypted ones there were (some, or it saw nothing at all). */
-  async stop(): Promise<{ readonly clear: readonly string[]; readonly encrypted: number }> {
-    this.#child.kill("SIGINT");
-    await Promise.all([this.#child.exited, this.#reading]);
-    return { clear: this.#clear, encrypted: this.#encrypted };
-  }
-
-  async #read(stream: ReadableStream<Uint8Array>): Promise<void> {
-    const decoder = new TextDecoder();
-    let rest = "";
-    for await (const chunk of stream) {
-      const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
-      rest = lines.pop() ?? "";
-      for (const line of lines) {
-        if (/\.5182[01] > |\.5182[01]: /.test(line)) this.#encrypted++;
-        // What a packet carries is printed below it, without the time.
-        else if (/^\d/.test(line)) this.#clear.push(line);
-      }
-    }
-  }
-
-  async #readErrors(stream: ReadableStream<Uint8Array>): Promise<void> {
-    const decoder = new TextDecoder();
-    for await (const chunk of stream) this.#errors += decoder.decode(chunk, { stream: true });
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#child.exitCode === null) this.#child.kill("SIGKILL");
-    await this.#child.exited;
-  }
-}
-
-/** Ends the captures; nothing of what they saw was in clear, and each saw something. */
-export async function expectEncrypted(captures: readonly Capture[]): Promise<void> {
-  for (const capture of captures) {
-    const { clear, encrypted } = await capture.stop();
-    expect(clear).toEqual([]);
-    expect(encrypted).toBeGreaterThan(0);
   }
 }

@@ -13,11 +13,10 @@ import type { Pod } from "../lab/pod.ts";
 import { until } from "../lab/until.ts";
 import { readStatus } from "./ask.ts";
 import { putLeases } from "./leases.ts";
+import { Capture, expectEncrypted } from "./wireguard-capture.ts";
 import {
-  Capture,
   daemonOptions,
   expectAllReach,
-  expectEncrypted,
   expectMesh,
   keyFile,
   Mesh,
@@ -30,6 +29,7 @@ import {
   carriesEncrypted,
   changesInPlace,
   cleansUp,
+  followsMtu,
   followsNewKey,
   forgets,
   healsEncrypted,
@@ -62,6 +62,7 @@ describe("three hosts, IPv4", () => {
   test("pods reach each other, encrypted, over the exact MTU", () => carriesEncrypted(mesh), TIMEOUT);
   test("what is damaged is repaired within 3 s, nothing in clear", () => healsEncrypted(mesh), TIMEOUT);
   test("restarts and crashes of the daemon lose nothing", () => survivesRestarts(mesh, 100), TIMEOUT);
+  test("device and subnet file follow the MTU of the interface", () => followsMtu(mesh, 1), TIMEOUT);
   test("a new key of a host leaves no old peer", () => followsNewKey(mesh), TIMEOUT);
   test("a host that goes is forgotten", () => forgets(mesh, 3), TIMEOUT);
   test("another port and another secret are taken in place", () => changesInPlace(mesh), TIMEOUT);

@@ -198,5 +198,11 @@ test("heavy packages are loaded when they are needed", () => {
   const names = ["etcd3", "execa", ...Object.values(CLOUD_PACKAGES).flat()];
   const heavy = imports.filter(({ to }) => names.includes(to));
   expect(new Set(heavy.map(({ to }) => to))).toEqual(new Set(names));
-  expect(show(heavy.filter(({ lazy, typeOnly }) => !lazy && !typeOnly))).toEqual([]);
+  // A module that is itself loaded when it is needed may name what it needs: the rest is left out of the executable.
+  const isLoadedLater = (path: string) => {
+    const users = imports.filter(({ to, typeOnly }) => to === path && !typeOnly);
+    return users.length > 0 && users.every(({ lazy }) => lazy);
+  };
+  const early = heavy.filter(({ from, lazy, typeOnly }) => !lazy && !typeOnly && !isLoadedLater(from));
+  expect(show(early)).toEqual([]);
 });
