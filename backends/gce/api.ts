@@ -33,10 +33,13 @@ export class Api {
     this.#signal = signal;
   }
 
-  /** Imports the library; nothing is asked yet. */
-  static async open(signal: AbortSignal): Promise<Api> {
+  /** Imports the library; nothing is asked yet. The project is known: the library would run gcloud to find it. */
+  static async open(projectId: string, signal: AbortSignal): Promise<Api> {
+    // The metadata server has answered already. The library would ask for it under another name too, in vain where
+    // there is no resolver, and keep a command from ending until that has failed.
+    process.env.METADATA_SERVER_DETECTION ??= "assume-present";
     const { GoogleAuth } = await import("google-auth-library");
-    return new Api(new GoogleAuth({ scopes: [SCOPE] }), signal);
+    return new Api(new GoogleAuth({ scopes: [SCOPE], projectId }), signal);
   }
 
   /** One request; `permission` is the IAM permission that it needs. Rejects with CloudError. */

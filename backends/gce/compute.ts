@@ -40,7 +40,7 @@ export class Compute {
   async discover({ signal }: CloudHost, { external }: HostFacts): Promise<CloudPlace> {
     this.#place = undefined;
     const identity = await identify(external.ipv4, signal);
-    this.#place = { ...identity, api: await Api.open(signal) };
+    this.#place = { ...identity, api: await Api.open(identity.project, signal) };
     const { project, zone, instance, network } = identity;
     return { summary: `${project} ${zone} ${instance}, network ${network}`, self: `${zone}/${instance}` };
   }

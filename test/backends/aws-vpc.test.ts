@@ -267,6 +267,12 @@ test("what a read gives is plain data, and gateways, endpoints and prefix lists 
     { ...CREATED, DestinationPrefixListId: "pl-1", GatewayId: "vpce-1" },
     { ...CREATED, DestinationCidrBlock: "0.0.0.0/0", GatewayId: "igw-1" },
     { ...CREATED, DestinationCidrBlock: "10.244.3.0/24", NetworkInterfaceId: OTHER },
+    {
+      DestinationCidrBlock: "10.244.4.0/24",
+      NetworkInterfaceId: OTHER,
+      State: "active",
+      Origin: "CreateRouteTable",
+    },
   );
   const read = await reading();
   expect(structuredClone(read)).toStrictEqual(read);
@@ -275,6 +281,7 @@ test("what a read gives is plain data, and gateways, endpoints and prefix lists 
     "pl-1 foreign",
     "0.0.0.0/0 foreign",
     "10.244.3.0/24 node",
+    "10.244.4.0/24 foreign",
   ]);
   const plan = planCloud(read, { self: SELF, own: ["10.244.1.0/24"], ranges });
   expect(plan.changes.map(describeChange)).toEqual([

@@ -18,7 +18,7 @@ import {
 export function testCloudFaults<C extends Counterpart>(open: (on: Switch) => C): void {
   const finish = async (lab: CloudCluster<C>) => {
     const { cloud, hosts, targets } = lab;
-    await untilReady(hosts[0]!);
+    await untilReady(hosts[0]!, 60_000);
     const subnet = await subnetOf(hosts[0]!);
     expect(cloud.routes().filter(({ dst }) => dst === subnet)).toEqual([
       { dst: subnet, target: targets[0]! },
@@ -30,7 +30,7 @@ export function testCloudFaults<C extends Counterpart>(open: (on: Switch) => C):
     async () => {
       await using lab = await openCloud(open);
       const { cloud } = lab;
-      cloud.faults.next("*", ...Array.from({ length: 5 }, () => cloud.errors.throttled));
+      cloud.faults.next("*", ...Array.from({ length: 4 }, () => cloud.errors.throttled));
       await lab.start().ready;
       await finish(lab);
       expect(cloud.faults.spent).toBe(true);

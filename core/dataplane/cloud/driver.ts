@@ -15,6 +15,7 @@ import type { Driver, DriverEvents } from "../driver.ts";
 import { gatherFacts } from "../facts.ts";
 import type { DataPathCounts, PeerState } from "../peer-state.ts";
 import { removeStaleDevices, removeStaleRoutes } from "../stale.ts";
+import { removeStalePolicies } from "../stale-policies.ts";
 import type { DataplaneStats } from "../stats.ts";
 import { type CloudFinding, findingOf, isCloudError } from "./finding.ts";
 import type { LeaseRange } from "./plan.ts";
@@ -82,6 +83,7 @@ export class CloudDriver implements Driver {
     await removeStaleDevices(kernel, new Set(), networks, log);
     const keeps = (dev: string | undefined) => dev === undefined && extras !== undefined;
     await removeStaleRoutes(kernel, { networks, keeps }, log);
+    await removeStalePolicies(kernel, { networks, subnet: subnets.ipv4 }, log);
     const blackholes = extras?.(subnets) ?? [];
     await kernel.apply(blackholes.map((object) => ({ action: "put", object })));
     return (await this.#facts()).external.mtu;

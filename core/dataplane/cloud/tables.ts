@@ -45,6 +45,10 @@ export class CloudTables {
   readonly #calls: Phase;
   #place: CloudPlace | undefined;
   readonly #full = new FullTables();
+  /** The place that was logged last. */
+  #told = "";
+  /** What failed at the last look. */
+  #failing = new Set<string>();
 
   constructor(input: CloudTablesInput) {
     this.#input = input;
@@ -77,28 +81,34 @@ export class CloudTables {
     const plan = planCloud(reading, goal);
     const applied: CloudChange[] = [];
     const failed: CloudFinding[] = [];
+    const tried = this.#failing;
+    this.#failing = new Set();
     for (const change of plan.changes) {
       if (this.#input.host.signal.aborted) break;
-      const error = await this.#apply(change, reading, place);
+      // A plan is told once, and not with every try.
+      if (!tried.has(describeChange(change)))
+        this.#input.log.info(describeChange(change), { place: place.summary });
+      const error = await this.#apply(change, reading);
       if (error === undefined) {
         applied.push(change);
         continue;
       }
-      failed.push(findingOf(error));
+      this.#failing.add(describeChange(change));
+      failed.push(weigh(findingOf(error), change, goal));
       if (!isHopeless(error)) continue;
       this.#place = undefined;
       break;
     }
-    if (applied.length > 0 || !plan.settled) return this.#verify(place, goal, { applied, failed });
+    const isWaiting = applied.length > 0 || !plan.settled;
+    if (failed.length === 0 && isWaiting) return this.#verify(place, goal, applied);
     const findings = [...plan.findings.map(plain), ...failed];
-    return { place, reading, applied, findings, complete: failed.length === 0 };
+    return { place, reading, applied, findings, complete: !failed.some(isError) };
   }
 
   /** Makes one change; what it fails with is the result. */
-  async #apply(change: CloudChange, reading: CloudReading, { summary }: CloudPlace): Promise<unknown> {
+  async #apply(change: CloudChange, reading: CloudReading): Promise<unknown> {
     const known = this.#full.refusalOf(change, reading);
     if (known) return known;
-    this.#input.log.info(describeChange(change), { place: summary });
     try {
       await this.#calls.call(() => this.#input.backend.apply(change));
       return undefined;
@@ -109,22 +119,12 @@ export class CloudTables {
   }
 
   /** Reads until what was applied shows; that it does not is a finding. */
-  async #verify(
-    place: CloudPlace,
-    goal: CloudGoal,
-    {
-      applied,
-      failed,
-    }: { readonly applied: readonly CloudChange[]; readonly failed: readonly CloudFinding[] },
-  ): Promise<Look> {
+  async #verify(place: CloudPlace, goal: CloudGoal, applied: readonly CloudChange[]): Promise<Look> {
     const { signal } = this.#input.host;
     const asked = new Set(applied.map(describeChange));
-    // What failed is known to be missing.
-    const shows = ({ changes, settled }: CloudPlan) =>
-      failed.length > 0 ? changes.length <= failed.length : changes.length === 0 && settled;
+    const shows = ({ changes, settled }: CloudPlan) => changes.length === 0 && settled;
     // Somebody else was at it meanwhile: waiting does not help, another look does.
-    const isOther = ({ changes }: CloudPlan) =>
-      failed.length === 0 && changes.some((change) => !asked.has(describeChange(change)));
+    const isOther = ({ changes }: CloudPlan) => changes.some((change) => !asked.has(describeChange(change)));
     let reading = await this.#read();
     let plan = planCloud(reading, goal);
     for (const pause of SETTLE_MS) {
@@ -134,21 +134,39 @@ export class CloudTables {
       plan = planCloud(reading, goal);
     }
     const late = shows(plan) || isOther(plan) ? [] : [notSettled(plan)];
-    const findings = [...plan.findings.map(plain), ...failed, ...late];
-    return { place, reading, applied, findings, complete: shows(plan) && failed.length === 0 };
+    return {
+      place,
+      reading,
+      applied,
+      findings: [...plan.findings.map(plain), ...late],
+      complete: shows(plan),
+    };
   }
 
   async #discover(facts: HostFacts): Promise<CloudPlace> {
     const { backend, host, log } = this.#input;
     if (this.#place) return this.#place;
-    this.#place = await this.#calls.call(() => backend.discover(host, facts));
-    log.info("place in the cloud", { place: this.#place.summary });
-    return this.#place;
+    const place = await this.#calls.call(() => backend.discover(host, facts));
+    if (place.summary !== this.#told) log.info("place in the cloud", { place: place.summary });
+    this.#told = place.summary;
+    this.#place = place;
+    return place;
   }
 
   #read(): Promise<CloudReading> {
     return this.#calls.call(() => this.#input.backend.read());
   }
+}
+
+/** That somebody else's route cannot be removed does not keep this node's packets from arriving. */
+function weigh({ finding, subject }: CloudFinding, change: CloudChange, goal: CloudGoal): CloudFinding {
+  const isOthers =
+    change.action === "delete" && change.former.target !== goal.self && !goal.own.includes(change.dst);
+  return { finding: isOthers ? { ...finding, severity: "warning" } : finding, subject };
+}
+
+function isError({ finding }: CloudFinding): boolean {
+  return finding.severity === "error";
 }
 
 function plain(finding: CloudFinding["finding"]): CloudFinding {

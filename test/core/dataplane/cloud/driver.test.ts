@@ -57,13 +57,17 @@ function setUp() {
       cloud.routes.push({ dst: change.dst, target: change.target, kind: "node", state: "active" });
     },
   };
-  const kernel: Pick<Kernel, "link" | "links" | "addresses" | "routes" | "nexthops" | "apply"> = {
+  const kernel: Pick<
+    Kernel,
+    "link" | "links" | "addresses" | "routes" | "nexthops" | "apply" | "xfrmPolicies"
+  > = {
     link: async (name) => ({ ...external, name, up: true, running: true, loopback: false }),
     links: async () => [],
     addresses: async () => [],
     routes: async () => [],
     nexthops: async () => [],
     apply: async () => [],
+    xfrmPolicies: async () => [],
   };
   const log = new RecordingLog();
   const health = new Health(log);
@@ -91,6 +95,7 @@ function setUp() {
     cloud,
     driver,
     health,
+    log,
     repaired,
     count: (name: string) => cloud.calls.filter((each) => each === name).length,
     codes: () => health.list().map(({ code }) => code),
@@ -188,6 +193,34 @@ describe("every kind of failure", () => {
     cloud.routes.push({ dst: "0.0.0.0/0", target: "igw", kind: "foreign", state: "active" });
     await until(() => codes().length === 0, { message: codes().join() });
     expect(count("create")).toBe(2);
+  });
+
+  test("that somebody else's black hole cannot be removed is a warning, and no reason not to be ready", async () => {
+    const { cloud, driver, start, health } = setUp();
+    cloud.failures.set("delete", "denied");
+    cloud.routes.push({ dst: "10.244.9.0/24", target: "gone", kind: "node", state: "blackhole" });
+    await using _ = await start();
+    expect(health.list()).toMatchObject([{ code: "CLOUD_DENIED", severity: "warning" }]);
+    expect(driver.counts().failing).toBe(0);
+    expect(cloud.routes.map(({ dst }) => dst)).toContain(OWN);
+  });
+
+  test("a change is logged once, however often it fails", async () => {
+    const { cloud, start, count, log } = setUp();
+    cloud.failures.set("create", "denied");
+    await using _ = await start();
+    await until(() => count("create") > 3, { message: "no tries" });
+    expect(log.lines.filter(({ message }) => message.startsWith("create "))).toHaveLength(1);
+    expect(log.lines.filter(({ message }) => message.startsWith("place "))).toHaveLength(1);
+  });
+
+  test("nothing is waited for after a failure that the next call would meet too", async () => {
+    const { cloud, driver } = setUp();
+    cloud.failures.set("create", "throttled");
+    await driver.attach({ subnets: { ipv4: OWN } });
+    const began = performance.now();
+    await driver.update(new Map());
+    expect(performance.now() - began).toBeLessThan(400);
   });
 
   test("a change that does not show is told", async () => {
