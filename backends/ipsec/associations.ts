@@ -10,28 +10,37 @@ export interface Association {
   readonly isTried: boolean;
   /** Of the states it has put in place, both directions. */
   readonly spis: readonly number[];
+  /** Whether a tunnel that charon takes for up has no states in the kernel any more. */
+  readonly isLost: boolean;
 }
 
-/** The answer to `list-sas`, by the name of the connection. */
-export function readAssociations(events: readonly ViciMessage[]): ReadonlyMap<string, Association> {
+/**
+ * The answer to `list-sas`, by the name of the connection. `present` are the SPIs of states that the kernel has, asked
+ * after charon; undefined where charon moves the packets itself.
+ */
+export function readAssociations(
+  events: readonly ViciMessage[],
+  present?: ReadonlySet<number>,
+): ReadonlyMap<string, Association> {
   const found = new Map<string, Association>();
   for (const [name, ike] of events.flatMap((event) => sectionsOf(event))) {
     const children = sectionsOf(sectionOf(ike, "child-sas")).map(([, child]) => child);
-    const spis = children.flatMap((child) =>
-      ["spi-in", "spi-out"].flatMap((key) => Number.parseInt(textOf(child, key) ?? "", 16) || []),
-    );
-    const states = children.map((child) => textOf(child, "state") ?? "");
+    const up = children.filter((child) => UP.has(textOf(child, "state") ?? ""));
+    const whole = up.filter((child) => spisOf(child).every((spi) => present?.has(spi) ?? true));
+    const states = [ike, ...children].map((each) => textOf(each, "state") ?? "");
     const known = found.get(name);
     found.set(name, {
-      isUp: (known?.isUp ?? false) || states.some((state) => UP.has(state)),
-      isTried:
-        (known?.isTried ?? false) ||
-        IN_HAND.has(textOf(ike, "state") ?? "") ||
-        states.some((state) => IN_HAND.has(state)),
-      spis: [...(known?.spis ?? []), ...spis],
+      isUp: (known?.isUp ?? false) || whole.length > 0,
+      isTried: (known?.isTried ?? false) || states.some((state) => IN_HAND.has(state)),
+      isLost: (known?.isLost ?? false) || whole.length < up.length,
+      spis: [...(known?.spis ?? []), ...children.flatMap(spisOf)],
     });
   }
   return found;
+}
+
+function spisOf(child: ViciMessage): readonly number[] {
+  return ["spi-in", "spi-out"].flatMap((key) => Number.parseInt(textOf(child, key) ?? "", 16) || []);
 }
 
 /** States of a child in which packets pass (child_sa.h): while it is replaced, the old one still serves. */

@@ -47,6 +47,9 @@ interface Running {
 /** Policies and routes in the kernel, keys and connections at charon, both made as the leases say. */
 export class IpsecBackend implements ActiveBackend {
   readonly mode = "active";
+  /** The whole network is dropped but for what has a tunnel. */
+  readonly keepsBlackholes = true;
+  readonly keepsPolicies = true;
   readonly #input: ConfigureInput<Options>;
   readonly #network: string;
   #running: Running | undefined;
@@ -201,7 +204,9 @@ export class IpsecBackend implements ActiveBackend {
 
   /** Starts what is not up, and removes states that what is up has replaced. Whether all is up. */
   async #raise(connections: Connections, kernel: TunnelKernel, own: OwnEnd): Promise<boolean> {
-    const associations = await connections.raise(own, this.#fars);
+    const associations = await connections.raise(own, this.#fars, async () =>
+      this.#inUserSpace ? undefined : kernel.spis(),
+    );
     const isUp = (far: FarEnd) => associations.get(connectionName(own, far))?.isUp ?? false;
     await kernel.removeStale({
       own: own.address,

@@ -38,6 +38,8 @@ export class Connections {
   /** Those of them that were loaded by us, as they are wanted now. */
   readonly #loaded = new Set<string>();
   #owners = "";
+  /** Connections whose tunnel was seen without states, by name. */
+  readonly #lost = new Set<string>();
   /** Connections without a tunnel, by name. */
   readonly #down = new Map<string, Down>();
 
@@ -78,32 +80,47 @@ export class Connections {
 
   /**
    * Starts tunnels that are not up: at once where the own address is the lower one, else when the far end has let its
-   * turn pass, so that not both start one at the same moment. Returns how all stand, by name.
+   * turn pass, so that not both start one at the same moment. One whose states somebody has deleted is ended first: charon
+   * does not notice. `readSpis` tells the SPIs that the kernel has, undefined where charon moves the packets itself.
+   * Returns how all stand, by name.
    */
   async raise(
     own: OwnEnd,
     fars: readonly FarEnd[],
+    readSpis: () => Promise<ReadonlySet<number> | undefined>,
     now = performance.now(),
   ): Promise<ReadonlyMap<string, Association>> {
     const { client } = this.#connection;
-    const associations = readAssociations(await client.list("list-sas", "list-sa"));
+    const events = await client.list("list-sas", "list-sa");
+    const associations = readAssociations(events, await readSpis());
     for (const far of fars) {
       const name = connectionName(own, far);
       const association = associations.get(name);
       if (association?.isUp) {
         this.#down.delete(name);
+        this.#lost.delete(name);
         continue;
       }
       const turn = comesBefore(own.identity, far.address) ? 0 : TURN_MS;
       const down = this.#down.get(name) ?? { since: now, next: now + turn, pause: FIRST_PAUSE_MS };
       this.#down.set(name, down);
-      if (association?.isTried || now < down.next || !this.#loaded.has(name)) continue;
-      const pause = Math.min(down.pause * 2, LONGEST_PAUSE_MS);
-      this.#down.set(name, { since: down.since, next: now + down.pause * (1 + Math.random()), pause });
-      // Not waited for: a far end that is away is tried for ever.
-      await client.request("initiate", { child: childName(own, far), ike: name, timeout: "-1" });
+      if (association?.isLost) await this.#end(name);
+      else if (!association?.isTried && now >= down.next && this.#loaded.has(name))
+        await this.#start(own, far, now);
     }
     return associations;
+  }
+
+  /** Not waited for: a far end that is away is tried for ever. The next start, if need be, comes after a longer pause. */
+  async #start(own: OwnEnd, far: FarEnd, now: number): Promise<void> {
+    const name = connectionName(own, far);
+    const down = this.#down.get(name);
+    if (down) {
+      const pause = Math.min(down.pause * 2, LONGEST_PAUSE_MS);
+      this.#down.set(name, { since: down.since, next: now + down.pause * (1 + Math.random()), pause });
+    }
+    const { client } = this.#connection;
+    await client.request("initiate", { child: childName(own, far), ike: name, timeout: "-1" });
   }
 
   /** Connections without a tunnel for at least so long, ms. */
@@ -130,18 +147,29 @@ export class Connections {
     this.#owners = owners;
   }
 
+  /** Ends a tunnel without states that is seen so for the second time: once may be the middle of a change of keys. */
+  async #end(name: string): Promise<void> {
+    if (this.#lost.has(name)) await this.#terminate(name);
+    else this.#lost.add(name);
+  }
+
   async #unload(name: string): Promise<void> {
+    await this.#connection.client.request("unload-conn", { name });
+    await this.#terminate(name);
+    this.#known?.delete(name);
+    this.#loaded.delete(name);
+    this.#down.delete(name);
+  }
+
+  async #terminate(name: string): Promise<void> {
     const { client } = this.#connection;
-    await client.request("unload-conn", { name });
+    this.#lost.delete(name);
     try {
       await client.request("terminate", { ike: name, force: "yes", timeout: "-1" });
     } catch (error) {
       // Nothing there to end.
       if (!client.isOpen) throw error;
     }
-    this.#known?.delete(name);
-    this.#loaded.delete(name);
-    this.#down.delete(name);
   }
 
   #isOurs(name: string): boolean {

@@ -55,6 +55,11 @@ export class TunnelKernel {
     this.#inherited = new Set((await this.#kernel.xfrmStates()).map(associationId));
   }
 
+  /** SPIs of all states there are. */
+  async spis(): Promise<ReadonlySet<number>> {
+    return new Set((await this.#kernel.xfrmStates()).map(({ spi }) => spi));
+  }
+
   /** Removes inherited states that new ones have taken the place of. */
   async removeStale(known: KnownTunnels): Promise<void> {
     if (this.#inherited.size === 0) return;

@@ -15,7 +15,7 @@ import { IN_VM, vmTests } from "../lab/vm/vm.ts";
 import { countWire, IpsecCluster, ipsecConfig, PSK, runFolder, type Wire } from "./ipsec-lab.ts";
 import { ownLease } from "./leases.ts";
 
-const vm = vmTests(import.meta.path, { timeout: 600 });
+const vm = vmTests(import.meta.path, { timeout: 900 });
 
 let lab: IpsecCluster;
 let wire: () => Promise<Wire>;

@@ -284,12 +284,39 @@ test("associations: up while packets pass, tried while charon is at it", () => {
     event("d", "ESTABLISHED", "DELETING"),
     event("d", "ESTABLISHED", "REKEYED", "CREATED"),
   ]);
-  expect(found.get("a")).toEqual({ isUp: true, isTried: false, spis: [0xc0000000, 0x0badc0de] });
+  expect(found.get("a")).toEqual({
+    isUp: true,
+    isTried: false,
+    isLost: false,
+    spis: [0xc0000000, 0x0badc0de],
+  });
   expect(found.get("b")).toMatchObject({ isUp: false, isTried: true });
   // Without a child and over: to be started again.
   expect(found.get("c")).toMatchObject({ isUp: false, isTried: false });
   expect(found.get("d")).toMatchObject({ isUp: true, isTried: true });
   expect(readAssociations([{}, { x: "text" }, { y: { "child-sas": "text" } }]).get("y")?.isUp).toBe(false);
+});
+
+test("a tunnel whose states the kernel lost is ended when it is seen so twice, then started anew", async () => {
+  let events: readonly ViciMessage[] = [];
+  let spis = new Set([0xc0000000, 0x0badc0de]);
+  const charon = fakeCharon(() => events);
+  const connections = new Connections(charon.connection, OPTIONS, isInNetwork);
+  const name = connectionName(OWN, farEnd(2));
+  await connections.load(OWN, [farEnd(2)]);
+  charon.commands();
+  const look = async (now: number) => {
+    const found = await connections.raise(OWN, [farEnd(2)], async () => spis, now);
+    return { isUp: found.get(name)?.isUp ?? false, commands: charon.commands() };
+  };
+  events = [event(name, "ESTABLISHED", "INSTALLED")];
+  expect(await look(0)).toEqual({ isUp: true, commands: [] });
+  spis = new Set([0xc0000000]);
+  expect(await look(1_000)).toMatchObject({ isUp: false });
+  expect((await look(2_000)).commands).toContain("terminate");
+  events = [];
+  charon.commands();
+  expect((await look(60_000)).commands).toEqual(["initiate"]);
 });
 
 test("states that were inherited go when a new tunnel is up, or the peer is gone; nobody else's do", () => {
@@ -402,7 +429,7 @@ describe("connections", () => {
     await connections.load(own, fars);
     const initiated = async (now: number) => {
       charon.asked.length = 0;
-      await connections.raise(own, fars, now);
+      await connections.raise(own, fars, async () => undefined, now);
       return charon.asked.filter(({ command }) => command === "initiate").map(({ message }) => message.ike);
     };
     const [low, high] = fars.map((far) => connectionName(own, far)) as [string, string];

@@ -4,7 +4,7 @@ import { parsePolicies, parseStates } from "../../../core/netlink/command/xfrm.t
 import { decodePolicy, decodeState } from "../../../core/netlink/families/xfrm-state.ts";
 import type { Kernel } from "../../../core/netlink/kernel.ts";
 import { MessageCursor } from "../../../core/netlink/wire/reader.ts";
-import type { XfrmPolicy } from "../../../core/netlink/xfrm-objects.ts";
+import type { XfrmPolicy, XfrmPolicyState } from "../../../core/netlink/xfrm-objects.ts";
 import { Fault } from "../../../core/observe/fault.ts";
 import { inNamespace } from "../../lab/in-namespace.ts";
 import { IMPLEMENTATIONS, openHost } from "./host.ts";
@@ -18,7 +18,8 @@ const BACK = {
 };
 const POLICIES: readonly XfrmPolicy[] = [OUT, { ...BACK, direction: "in" }, { ...BACK, direction: "fwd" }];
 
-const sorted = (policies: readonly object[]) => policies.map((each) => JSON.stringify(each)).sort();
+const sorted = (policies: readonly XfrmPolicyState[]) =>
+  policies.map(({ src, dst, direction, tunnel }) => JSON.stringify([src, dst, direction, tunnel])).sort();
 
 describe.each(IMPLEMENTATIONS)("policies over %s", (_, open) => {
   let host: Awaited<ReturnType<typeof openHost>>;
