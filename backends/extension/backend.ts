@@ -37,6 +37,8 @@ interface Running {
 export class ExtensionBackend implements ActiveBackend {
   readonly mode = "active";
   readonly stopPatience?: number;
+  /** What the commands make is not named as our devices are, nor marked as our routes. */
+  readonly devices: readonly string[] = [];
   readonly #input: ConfigureInput<Options>;
   #running: Running | undefined;
   #synced = false;

@@ -93,7 +93,7 @@ export class ActiveDriver implements Driver {
     const { mtu } = await this.#preparing.call(() => this.#input.backend.attach(lease, facts));
     this.#mtu = mtu;
     this.#toldMtu = mtu;
-    await this.#removeStale();
+    await this.#removeStale(lease.subnets);
     const extras = this.#input.extras?.(lease.subnets) ?? [];
     await this.#input.kernel.apply(extras.map((object) => ({ action: "put", object })));
     return mtu;
@@ -188,17 +188,17 @@ export class ActiveDriver implements Driver {
   }
 
   /** What another backend left would win over this one's: its devices hold longer prefixes, and traffic in clear. */
-  async #removeStale(): Promise<void> {
-    const { backend, kernel, external, networks, log } = this.#input;
+  async #removeStale({ ipv4: subnet }: Subnets): Promise<void> {
+    const { backend, kernel, external, networks, extras, log } = this.#input;
     const own = backend.devices && new Set(backend.devices);
     await removeStaleDevices(kernel, own, networks, log);
     const keeps = (dev: string | undefined) => {
-      // A route on no device refuses packets: a guard against traffic in clear, where the backend has such.
-      if (dev === undefined) return backend.keepsBlackholes === true;
+      // A route on no device refuses packets: the backend's guard against traffic in clear, or what the operator wants.
+      if (dev === undefined) return backend.keepsBlackholes === true || extras !== undefined;
       return own ? own.has(dev) : dev !== external.name;
     };
     await removeStaleRoutes(kernel, { networks, keeps }, log);
-    if (!backend.keepsPolicies) await removeStalePolicies(kernel, networks, log);
+    if (!backend.keepsPolicies) await removeStalePolicies(kernel, { networks, subnet }, log);
   }
 
   async #sync(): Promise<void> {

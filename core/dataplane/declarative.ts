@@ -20,6 +20,7 @@ import { RepairLoop } from "./repair.ts";
 import { findRepaired } from "./repaired.ts";
 import { isSetting } from "./settings.ts";
 import { removeStaleDevices, removeStaleRoutes } from "./stale.ts";
+import { removeStalePolicies } from "./stale-policies.ts";
 import { type DataplaneStats, newDataplaneStats } from "./stats.ts";
 
 export interface DeclarativeInput {
@@ -97,6 +98,8 @@ export class DeclarativeDriver implements Driver {
       const keeps = (dev: string | undefined) => dev === undefined || devices.has(dev);
       await removeStaleRoutes(kernel, { networks, keeps }, log);
     }
+    if (this.#input.starting)
+      await removeStalePolicies(kernel, { networks, subnet: lease.subnets.ipv4 }, log);
     const own = this.#planOwn(facts);
     await this.#programmer.change(new Map([[OWN, own]]));
     this.#toldMtu = this.#input.backend.mtu(facts);

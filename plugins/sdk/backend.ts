@@ -191,6 +191,8 @@ export interface ActiveBackend {
   readonly devices?: readonly string[];
   /** Set when the backend writes marked blackhole routes in the cluster's networks: core then leaves them. */
   readonly keepsBlackholes?: boolean;
+  /** Set when the backend writes IPsec policies with request id 11 in the cluster's networks: core then leaves them. */
+  readonly keepsPolicies?: boolean;
   /**
    * What peers send here and nobody else may: core drops such packets from addresses that are no member's public one
    * (option `MembersOnly` of ours). Absent or empty: no filter.

@@ -47,10 +47,13 @@ export function kernelIn(ns: Namespace, options: RtnetlinkOptions = {}): Kernel 
   // And so does the first question about WireGuard.
   const wireguard = kernel.wireguard.bind(kernel);
   const setWireguard = kernel.setWireguard.bind(kernel);
+  // About IPsec, the first one is for the policies.
+  const xfrmPolicies = kernel.xfrmPolicies.bind(kernel);
   return Object.assign(kernel, {
     notices: (signal: AbortSignal) => inNamespace(ns, () => notices(signal)),
     wireguard: (dev: string) => inNamespace(ns, () => wireguard(dev)),
     setWireguard: (dev: string, change: WireguardChange) => inNamespace(ns, () => setWireguard(dev, change)),
+    xfrmPolicies: () => inNamespace(ns, xfrmPolicies),
     [Symbol.dispose]: () => kernel.close(),
   });
 }

@@ -50,13 +50,17 @@ function setUp(
       return [];
     },
   };
-  const kernel: Pick<Kernel, "link" | "links" | "addresses" | "routes" | "nexthops" | "apply"> = {
+  const kernel: Pick<
+    Kernel,
+    "link" | "links" | "addresses" | "routes" | "nexthops" | "apply" | "xfrmPolicies"
+  > = {
     link: async (name) => ({ ...external, name, up: true, running: true, loopback: false }),
     links: async () => [],
     addresses: async () => [],
     routes: async () => [],
     nexthops: async () => [],
     apply: async () => [],
+    xfrmPolicies: async () => [],
   };
   const log = new RecordingLog();
   const health = new Health(log);

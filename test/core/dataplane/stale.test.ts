@@ -1,5 +1,5 @@
 /** What a backend finds of the one before it, in a real kernel. */
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import type { ActiveBackend } from "flannel/sdk";
 import { ActiveDriver } from "../../../core/dataplane/active.ts";
 import { Health } from "../../../core/observe/health.ts";
@@ -27,11 +27,13 @@ async function driverOn(
   kernel: ReturnType<typeof kernelIn>,
   devices?: readonly string[],
   extras = false,
+  keeps: Pick<ActiveBackend, "keepsBlackholes" | "keepsPolicies"> = {},
 ) {
   const log = new RecordingLog();
   const backend: ActiveBackend = {
     mode: "active",
     ...(devices ? { devices } : {}),
+    ...keeps,
     prepare: async () => ({ backendType: "udp" }),
     attach: async () => ({ mtu: 1472 }),
     sync: async () => ({ failed: [] }),
@@ -77,16 +79,12 @@ test("a backend that acts itself removes devices, routes and nexthops of the dec
   await driver.prepare();
   expect(await left(node)).toHaveLength(12);
   await driver.attach({ subnets: OWN });
-  expect(await left(node)).toEqual([
-    // What refuses packets may be a guard.
-    "blackhole 10.5.1.0/24 metric 4278198272",
-    "10.99.1.0/24 via 192.0.2.10 dev eth0",
-  ]);
+  expect(await left(node)).toEqual(["10.99.1.0/24 via 192.0.2.10 dev eth0"]);
   expect(await node.ns.exec("ip", "route", "show", "10.5.10.0/24")).toContain("proto static");
   expect(log.messages("info")).toEqual([
     expect.stringMatching(/^removed device flannel/),
     expect.stringMatching(/^removed device flannel/),
-    "removed 1 route, left by an earlier configuration",
+    "removed 2 routes, left by an earlier configuration",
   ]);
 });
 
@@ -108,7 +106,7 @@ test("it keeps its own devices and routes; one that names none keeps what may be
     ]);
     expect(found.at(-1)).toBe("flannel0");
   }
-  const { driver } = await driverOn(node, kernel, ["flannel-wg"]);
+  const { driver } = await driverOn(node, kernel, ["flannel-wg"], false, { keepsBlackholes: true });
   await driver.attach({ subnets: OWN });
   expect(await left(node)).toEqual([
     "blackhole 10.5.1.0/24 metric 4278198272",
@@ -127,4 +125,64 @@ test("a declarative one that starts removes the device of one that acted itself,
   await driver.driver.prepare();
   await driver.driver.attach({ subnets: OWN });
   expect(await left(node)).toEqual(["flannel.1", "flannel-v6.1"]);
+});
+
+describe("of the ipsec backend", () => {
+  const POLICY = "tmpl src 192.0.2.1 dst 192.0.2.2 proto esp mode tunnel reqid";
+  async function leave(node: Node) {
+    const { ns } = node;
+    await ns.ip(`xfrm policy add src 10.5.1.0/24 dst 10.5.2.0/24 dir out ${POLICY} 11`);
+    await ns.ip(`xfrm policy add src 10.5.1.0/24 dst 10.5.3.0/24 dir out ${POLICY} 12`);
+    await ns.ip(`xfrm policy add src 10.9.1.0/24 dst 10.5.2.0/24 dir out ${POLICY} 11`);
+    await ns.ip("address add 10.5.1.0/32 dev lo");
+    await ns.ip("address add 10.5.1.9/32 dev lo");
+    await ns.ip("route add blackhole 10.5.0.0/16 proto 140");
+  }
+  async function found({ ns }: Node) {
+    const text = await ns.exec(
+      "sh",
+      "-c",
+      "ip xfrm policy list | grep ^src; ip -o -4 address show dev lo | grep -o '10[.].*/32'; ip route show proto 140",
+    );
+    return text
+      .split("\n")
+      .map((line) => line.trim())
+      .filter((line) => line !== "")
+      .sort();
+  }
+  const OTHERS = ["10.5.1.9/32", "src 10.5.1.0/24 dst 10.5.3.0/24", "src 10.9.1.0/24 dst 10.5.2.0/24"];
+
+  test("policies, the address and the guard go with another backend, and nobody else's", async () => {
+    await using node = await Node.create("stale-xfrm");
+    using kernel = kernelIn(node.ns);
+    await leave(node);
+    const { driver, log } = await driverOn(node, kernel, ["flannel0"]);
+    await driver.prepare();
+    await driver.attach({ subnets: OWN });
+    expect(await found(node)).toEqual(OTHERS);
+    expect(log.messages("info")).toContain("removed IPsec policies, left by an earlier configuration");
+  });
+
+  test("a declarative one that starts removes them too", async () => {
+    await using node = await Node.create("stale-xfrm-declared");
+    await leave(node);
+    await using driver = await node.drive(undefined, { starting: true });
+    await driver.driver.prepare();
+    await driver.driver.attach({ subnets: OWN });
+    expect((await found(node)).filter((line) => !line.startsWith("blackhole"))).toEqual(OTHERS);
+  });
+
+  test("they stay for a backend that has such itself", async () => {
+    await using node = await Node.create("stale-xfrm-own");
+    using kernel = kernelIn(node.ns);
+    await leave(node);
+    const before = await found(node);
+    const { driver } = await driverOn(node, kernel, ["eth0"], false, {
+      keepsBlackholes: true,
+      keepsPolicies: true,
+    });
+    await driver.prepare();
+    await driver.attach({ subnets: OWN });
+    expect(await found(node)).toEqual(before);
+  });
 });
