@@ -1,12 +1,11 @@
 import { canonicalPrefix } from "../../net/prefix.ts";
 import { ALL_FAMILIES, type Family } from "../intent.ts";
 import { familyName } from "../nftables/chains.ts";
+import { type Json, parseEntries, recordOf } from "../nftables/json.ts";
 import type { AcceptingChains, AcceptingRule, DroppingChain } from "./chain.ts";
 
 /** Tables of these families see packets of IP. */
 const FAMILIES: Readonly<Record<string, readonly Family[]>> = { ip: [4], ip6: [6], inet: ALL_FAMILIES };
-
-type Json = Readonly<Record<string, unknown>>;
 
 /** The chains of `nft -j list chains` that drop by policy. Foreign JSON: every field is looked at. */
 export function parseDroppingChains(text: string): readonly DroppingChain[] {
@@ -73,16 +72,5 @@ function prefixOf(right: unknown): string | undefined {
 }
 
 function entriesOf(text: string, kind: string): readonly Json[] {
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(text);
-  } catch {
-    return [];
-  }
-  const list = recordOf(parsed).nftables;
-  return Array.isArray(list) ? list.flatMap((entry) => recordOf(entry)[kind] ?? []).map(recordOf) : [];
-}
-
-function recordOf(value: unknown): Json {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Json) : {};
+  return parseEntries(text).flatMap((entry) => (entry[kind] === undefined ? [] : recordOf(entry[kind])));
 }
