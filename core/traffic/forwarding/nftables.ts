@@ -72,5 +72,5 @@ function prefixOf(right: unknown): string | undefined {
 }
 
 function entriesOf(text: string, kind: string): readonly Json[] {
-  return parseEntries(text).flatMap((entry) => (entry[kind] === undefined ? [] : recordOf(entry[kind])));
+  return parseEntries(text).flatMap((entry): Json[] => (kind in entry ? [recordOf(entry[kind])] : []));
 }
