@@ -8,7 +8,7 @@ import { join, relative } from "node:path";
 import { outcomeOf, runFileInVm } from "./vm.ts";
 
 /** Longest time one file's guest may take, s. */
-const SECONDS = 900;
+const SECONDS = 1_500;
 
 const root = join(import.meta.dir, "../../..");
 const [folder] = process.argv.slice(2);
@@ -18,7 +18,9 @@ const files = [...new Bun.Glob("test/**/*.test.ts").scanSync({ cwd: root })]
   .map((file) => join(root, file))
   .filter((file) => readFileSync(file, "utf8").includes("vmTests(import.meta.path"));
 for (const file of files.sort()) {
-  const run = await runFileInVm(file, { timeout: SECONDS });
+  let run = await runFileInVm(file, { timeout: SECONDS });
+  // The clock of an emulated processor leaps when the machine is busy: what is broken fails again.
+  if (run.exitCode !== 0) run = await runFileInVm(file, { timeout: SECONDS });
   const outcome = outcomeOf(folder, file);
   writeFileSync(`${outcome}.part`, JSON.stringify(run));
   renameSync(`${outcome}.part`, outcome);

@@ -32,6 +32,9 @@ const AHEAD = process.env.FLANNEL_VM_AHEAD ?? "";
 /** Longest time that the other process may take for all files, ms. */
 const AHEAD_MS = 60 * 60_000;
 
+/** What one test has inside a guest, ms. */
+const GUEST_TEST_MS = 480_000;
+
 /** Whether this process runs in such a guest. */
 export const IN_VM = process.env.FLANNEL_VM === "1";
 
@@ -100,13 +103,13 @@ export class VmTests {
     this.#options = options;
   }
 
-  /** Registers a test; inside the guest it has four minutes, all together have the guest's time. */
+  /** Registers a test; inside the guest it has eight minutes, all together have the guest's time. */
   test(name: string, body: () => void | Promise<void>): void {
     const seconds = this.#options.timeout ?? 300;
     // Preparing the kernel may come on top.
     const patience = AHEAD === "" ? 0 : AHEAD_MS;
     if (!IN_VM) test(name, () => this.#repeat(name), patience + (seconds + 300) * 1000);
-    else test(name, () => report(name, body), 240_000);
+    else test(name, () => report(name, body), GUEST_TEST_MS);
   }
 
   async #repeat(name: string): Promise<void> {
@@ -119,7 +122,10 @@ export class VmTests {
 
 /** Runs the tests of a file in a guest. */
 export function runFileInVm(file: string, options: VmOptions): Promise<VmRun> {
-  return runInVm([process.execPath, "test", "--timeout", "240000", `./${relative(ROOT, file)}`], options);
+  return runInVm(
+    [process.execPath, "test", "--timeout", `${GUEST_TEST_MS}`, `./${relative(ROOT, file)}`],
+    options,
+  );
 }
 
 /** Where the outcome of a file's guest lies when it was run ahead. */
