@@ -138,7 +138,7 @@ async function awaitAhead(file: string): Promise<VmRun | undefined> {
   const outcome = outcomeOf(AHEAD, file);
   const marker = join(AHEAD, "pid");
   while (AHEAD !== "" && existsSync(marker)) {
-    const alive = existsSync(`/proc/${readFileSync(marker, "utf8")}`);
+    const alive = existsSync(`/proc/${readFileSync(marker, "utf8").trim()}`);
     if (existsSync(outcome)) return JSON.parse(readFileSync(outcome, "utf8")) as VmRun;
     if (!alive) return undefined;
     await Bun.sleep(200);
