@@ -117,3 +117,8 @@ fi
 if [ "$(uname -m)" = x86_64 ] && [ "$(id -u)" = 0 ]; then
   nice bash test/lab/vm/prepare.sh >/dev/null 2>&1 </dev/null 9>&- &
 fi
+
+# --- an EC2 API, likewise ------------------------------------------------------------------------------------------
+if [ "$(id -u)" = 0 ]; then
+  nice bash test/lab/cloud/aws/moto/prepare.sh >/dev/null 2>&1 </dev/null 9>&- &
+fi

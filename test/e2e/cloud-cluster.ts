@@ -1,5 +1,5 @@
 import { expect } from "bun:test";
-import type { Counterpart, CounterpartRoute } from "../lab/cloud/counterpart.ts";
+import type { Cloud, CounterpartRoute } from "../lab/cloud/counterpart.ts";
 import { problems } from "../lab/cloud/listener.ts";
 import { Cluster, networkConfig } from "../lab/cluster.ts";
 import type { Daemon } from "../lab/daemon.ts";
@@ -10,7 +10,7 @@ import { until } from "../lab/until.ts";
 import { readStatus } from "./ask.ts";
 
 /** A cluster whose hosts are instances of a cloud. */
-export interface CloudCluster<C extends Counterpart> extends AsyncDisposable {
+export interface CloudCluster<C extends Cloud> extends AsyncDisposable {
   readonly cluster: Cluster;
   readonly cloud: C;
   readonly hosts: readonly Host[];
@@ -27,13 +27,13 @@ export const needed = new Map<string, Set<string>>();
 export const TIMEOUT = 90_000;
 
 /** Lays out a cluster in a cloud. `backend` is added to the counterpart's own. */
-export async function openCloud<C extends Counterpart>(
-  open: (on: Switch) => C,
+export async function openCloud<C extends Cloud>(
+  open: (on: Switch) => C | Promise<C>,
   { hosts = 1, backend = {} }: { hosts?: number; backend?: Readonly<Record<string, unknown>> } = {},
 ): Promise<CloudCluster<C>> {
   await using stack = new AsyncDisposableStack();
   const cluster = stack.use(await Cluster.create({ hosts, config: null }));
-  const cloud = stack.use(open(cluster.switch));
+  const cloud = stack.use(await open(cluster.switch));
   await cluster.configure(networkConfig("v4", { ...cloud.backend, ...backend }));
   const targets: string[] = [];
   for (const host of cluster.hosts) targets.push(await cloud.join(host));

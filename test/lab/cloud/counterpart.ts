@@ -7,14 +7,24 @@ export interface CounterpartRoute {
   readonly target: string;
 }
 
-/** What the tests that all clouds have to pass need of a cloud. */
-export interface Counterpart extends AsyncDisposable {
+/** What a cluster needs of the cloud it is in. */
+export interface Cloud extends AsyncDisposable {
   /** The `Backend` of the network config. */
   readonly backend: Readonly<Record<string, unknown>>;
-  readonly faults: Faults;
   /** Calls that arrived, in order, and those of them that change something. */
   readonly calls: readonly string[];
   readonly changes: readonly string[];
+  /** Permissions that a call needs, in the cloud's words. */
+  permissionsOf(call: string): readonly string[];
+  /** Environment of the daemon on a host. */
+  env(host: Host): Readonly<Record<string, string>>;
+  /** Makes a host an instance of the cloud, with its metadata service. Returns its name as a next hop. */
+  join(host: Host): Promise<string>;
+}
+
+/** What the tests that all clouds have to pass need of a cloud. */
+export interface Counterpart extends Cloud {
+  readonly faults: Faults;
   /** Names of calls, for faults; and of the permission to create a route, where that is another. */
   readonly names: {
     readonly read: string;
@@ -29,12 +39,6 @@ export interface Counterpart extends AsyncDisposable {
     readonly expired: CloudFault;
     readonly full: CloudFault;
   };
-  /** Permissions that a call needs, in the cloud's words. */
-  permissionsOf(call: string): readonly string[];
-  /** Environment of the daemon on a host. */
-  env(host: Host): Readonly<Record<string, string>>;
-  /** Makes a host an instance of the cloud, with its metadata service. Returns its name as a next hop. */
-  join(host: Host): Promise<string>;
   /** All routes of the (one) table in use. */
   routes(): readonly CounterpartRoute[];
   /** Adds routes as others make them, that must stay: default route, gateway, and `n` to somebody's machine. */

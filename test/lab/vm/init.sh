@@ -35,7 +35,7 @@ done
 printf '#!/bin/sh\nexec /sbin/modprobe -d %s "$@"\n' "$kernel/mod" >/run/modprobe
 chmod +x /run/modprobe
 echo /run/modprobe >/proc/sys/kernel/modprobe
-/run/modprobe -a ipv6 overlay br_netfilter 2>/dev/null
+/run/modprobe -a ipv6 overlay br_netfilter tun 2>/dev/null
 
 # Places programs write to: changes stay in memory.
 for folder in /etc /root /var; do
