@@ -97,7 +97,9 @@ export class Mesh implements AsyncDisposable {
   }
 
   static async create({ family = "v4", hosts = 2, options = {} }: MeshOptions = {}): Promise<Mesh> {
-    const config = networkConfig(family, { Type: "wireguard", ...options });
+    // The highest subnets are those of peers that are made up.
+    const range = family === "v6" ? {} : { SubnetMax: "10.244.240.0" };
+    const config = { ...networkConfig(family, { Type: "wireguard", ...options }), ...range };
     const cluster = await Cluster.create({ hosts, family, config });
     try {
       for (const host of cluster.hosts) await openDefaultRoute(host);
