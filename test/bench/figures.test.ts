@@ -45,6 +45,8 @@ test("a target is judged by the median; without target or samples there is no ju
   expect(meetsTarget(figure({ ours: [1, 2, 9], atMost: 2 }))).toBe(true);
   expect(meetsTarget(figure({ ours: [1, 3, 9], atMost: 2 }))).toBe(false);
   expect(meetsTarget(figure({ ours: [0], atMost: 0 }))).toBe(true);
+  expect(meetsTarget(figure({ ours: [-3], atMost: 5 }))).toBe(true);
+  expect(meetsTarget(figure({ ours: [-3], atLeast: 0 }))).toBe(false);
   expect(meetsTarget(figure({ ours: [1] }))).toBeUndefined();
   expect(meetsTarget(figure({ atMost: 2 }))).toBeUndefined();
 });
