@@ -11,6 +11,7 @@ import type {
   PeerDelta,
   SyncReport,
   WireguardEndpoint,
+  WireguardPeerChange,
   WireguardState,
 } from "flannel/sdk";
 import { findLeft, removeLeft } from "./cleanup.ts";
@@ -21,6 +22,7 @@ import { cloneFinding, keyFindings, userspaceFinding } from "./findings.ts";
 import { keepKey, keyPlaces, type PrivateKey } from "./key-file.ts";
 import { ensureGuards, ensureLayout } from "./layout.ts";
 import type { Options } from "./options.ts";
+import { watchPeers } from "./peer-watch.ts";
 import { type PeerData, planPeers, TYPE, type WantedPeer } from "./peers.ts";
 
 /** What `prepare` was given and found. */
@@ -42,8 +44,10 @@ export class WireguardBackend implements ActiveBackend {
   #key: PrivateKey | undefined;
   #lease: OwnLease | undefined;
   #open: readonly OpenDevice[] = [];
-  /** Endpoints that were wanted last, by device and public key. */
-  #endpoints = new Map<string, ReadonlyMap<string, WireguardEndpoint>>();
+  /** Peers that were wanted last, by device. */
+  #wanted = new Map<string, readonly WantedPeer[]>();
+  /** Whether they were all set: core repeats what failed, ever slower. */
+  #isSynced = false;
   #clones: readonly string[] = [];
 
   constructor(input: ConfigureInput<Options>) {
@@ -54,6 +58,7 @@ export class WireguardBackend implements ActiveBackend {
 
   async prepare(host: Host, facts: HostFacts): Promise<LeaseData> {
     const { devices, guards } = await findLeft(host, this.#input.networks);
+    if (!this.#run) watchPeers(host, () => this.#differs());
     this.#run = { host, adopted: devices.length + guards.length > 0 };
     // Before anything is made: from now on nothing for a pod elsewhere leaves in clear.
     await ensureGuards(host.kernel, this.#input.networks);
@@ -77,6 +82,7 @@ export class WireguardBackend implements ActiveBackend {
   }
 
   async sync(peers: readonly Peer[], _delta: PeerDelta, facts: HostFacts): Promise<SyncReport> {
+    this.#isSynced = false;
     await this.#ensure(facts);
     const { key } = this.#require();
     const { options, networks } = this.#input;
@@ -95,6 +101,7 @@ export class WireguardBackend implements ActiveBackend {
       const state = present.get(open.name);
       if (state) await this.#syncPeers(open, state, plan.wanted.get(open.name) ?? []);
     }
+    this.#isSynced = true;
     return { failed: [], unusable: plan.unusable, mtu: podMtu(options, facts) };
   }
 
@@ -134,7 +141,7 @@ export class WireguardBackend implements ActiveBackend {
       const opened = await ensureDevice(host, { device, mtu, key });
       open.push(opened);
       // A new device knows no peers: what was wanted from the old one says nothing.
-      if (opened.made) this.#endpoints.delete(device.name);
+      if (opened.made) this.#wanted.delete(device.name);
       if (!this.#lease) continue;
       const changed = await ensureLayout(host.kernel, device, { networks, subnets: this.#lease.subnets });
       if (changed.length > 0) host.log.info(`set on ${device.name}: ${changed.join(", ")}`);
@@ -144,8 +151,7 @@ export class WireguardBackend implements ActiveBackend {
 
   async #syncPeers(open: OpenDevice, state: WireguardState, wanted: readonly WantedPeer[]): Promise<void> {
     const { host } = this.#require();
-    const knowledge = { endpoints: this.#endpoints.get(open.name) ?? new Map(), now: Date.now() / 1000 };
-    const changes = diffPeers(wanted, state, knowledge);
+    const changes = this.#diff(open, state, wanted);
     if (changes.length > 0) {
       await open.write({ peers: changes });
       const removed = changes.filter(({ remove }) => remove).length;
@@ -155,7 +161,28 @@ export class WireguardBackend implements ActiveBackend {
         peers: wanted.length,
       });
     }
-    this.#endpoints.set(open.name, new Map(wanted.map(({ publicKey, endpoint }) => [publicKey, endpoint])));
+    this.#wanted.set(open.name, wanted);
+  }
+
+  #diff(
+    open: OpenDevice,
+    state: WireguardState,
+    wanted: readonly WantedPeer[],
+  ): readonly WireguardPeerChange[] {
+    const before = this.#wanted.get(open.name) ?? [];
+    const endpoints = new Map<string, WireguardEndpoint>();
+    for (const { publicKey, endpoint } of before) endpoints.set(publicKey, endpoint);
+    return diffPeers(wanted, state, { endpoints, now: Date.now() / 1000 });
+  }
+
+  /** Whether somebody has changed peers since they were made as wanted. */
+  async #differs(): Promise<boolean> {
+    if (!this.#isSynced) return false;
+    for (const open of this.#open) {
+      const wanted = this.#wanted.get(open.name);
+      if (wanted && this.#diff(open, await open.read(), wanted).length > 0) return true;
+    }
+    return false;
   }
 
   #require(): { readonly host: Host; readonly key: PrivateKey } {

@@ -66,6 +66,27 @@ export async function healsEncrypted(mesh: Mesh, count = DAMAGES.length): Promis
   await mesh.expectEncrypted();
 }
 
+/** Peers that somebody removes or changes by hand (`wg set`) are right again soon; the others go on. */
+export async function healsPeers(mesh: Mesh): Promise<void> {
+  const host = mesh.host(1);
+  await expectAllReach(mesh.pods);
+  const sorted = async () => {
+    const { peers, ...device } = await showDevice(host);
+    return { ...device, peers: peers.toSorted((a, b) => a.publicKey.localeCompare(b.publicKey)) };
+  };
+  const before = await sorted();
+  const [peer] = before.peers;
+  for (const change of [`${peer?.publicKey} remove`, `${peer?.publicKey} allowed-ips 10.9.0.0/24`]) {
+    await runBeside(host, "wg", "set", "flannel-wg", "peer", ...change.split(" "));
+    await until(async () => Bun.deepEquals(await sorted(), before), {
+      message: `${change} is repaired`,
+      deadline: 10_000,
+    });
+  }
+  await expectAllReach(mesh.pods);
+  await mesh.expectEncrypted();
+}
+
 async function isWhole(host: Host): Promise<boolean> {
   const script = "ip -o -4 address show dev flannel-wg up; ip link show flannel-wg; ip route show proto 140";
   const { stdout } = await host.namespace.run(["sh", "-c", script]);

@@ -33,6 +33,7 @@ import {
   followsNewKey,
   forgets,
   healsEncrypted,
+  healsPeers,
   survivesRestarts,
 } from "./wireguard-scenarios.ts";
 
@@ -61,6 +62,7 @@ describe("three hosts, IPv4", () => {
 
   test("pods reach each other, encrypted, over the exact MTU", () => carriesEncrypted(mesh), TIMEOUT);
   test("what is damaged is repaired within 3 s, nothing in clear", () => healsEncrypted(mesh), TIMEOUT);
+  test("peers that somebody changes are right again", () => healsPeers(mesh), TIMEOUT);
   test("restarts and crashes of the daemon lose nothing", () => survivesRestarts(mesh, 100), TIMEOUT);
   test("device and subnet file follow the MTU of the interface", () => followsMtu(mesh, 1), TIMEOUT);
   test("a new key of a host leaves no old peer", () => followsNewKey(mesh), TIMEOUT);
