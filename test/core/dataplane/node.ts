@@ -126,7 +126,7 @@ export class Node implements AsyncDisposable {
     await ns.ip("link set far0 up");
     await ns.ip("link set eth0 up");
     await ns.ip("address add 192.0.2.1/24 dev eth0");
-    await ns.ip("address add 2001:db8::1/64 dev eth0");
+    await ns.ip("address add 2001:db8::1/64 dev eth0 nodad");
     const kernel = stack.use(await open(ns));
     return new Node(ns, kernel, stack.move());
   }
