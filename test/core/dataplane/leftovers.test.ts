@@ -91,10 +91,10 @@ describe("what is ours", () => {
   });
 });
 
-/** The state of a node, without what the kernel counts. */
+/** The state of a node, without what the kernel counts, and whether it has checked its addresses yet. */
 async function dump(node: Node): Promise<string> {
   const commands = ["ip -d link", "ip address", "ip route", "ip -6 route", "ip nexthop", "bridge fdb"];
-  return node.ns.exec("sh", "-ec", commands.join("\n"));
+  return (await node.ns.exec("sh", "-ec", commands.join("\n"))).replaceAll(" tentative", "");
 }
 
 test.each([
