@@ -5,7 +5,7 @@
 #   --env NAME=VALUE   environment of COMMAND, besides PATH and FLANNELD; repeatable
 #   --see PATH         a folder or file below /tmp that must be visible; repeatable (this repository and FLANNELD's are)
 #   --memory MIB       default 1536
-#   --timeout SECONDS  default 300
+#   --timeout SECONDS  default 600
 #   --kernel FOLDER    default: what prepare.sh prints
 #
 # In the guest: the host's files at their places (what is written to /etc, /root, /var and /tmp is gone afterwards, the
@@ -13,7 +13,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd -P)
 repository=$(cd "$here/../../.." && pwd -P)
-memory=1536 timeout=300 kernel=""
+memory=1536 timeout=600 kernel=""
 environment=() see=("$repository")
 while [ $# -gt 0 ]; do
   case $1 in
@@ -87,9 +87,11 @@ boot_qemu() {
 }
 
 # The guest ends with "[vm] exit code N" and then only halts; before that everything is the command's.
-"boot_$(cat "$kernel/kind")" | tr -d '\r' | {
+# Line by line, as they come: a filter that writes to a pipe would hold back what a guest said before it hung.
+"boot_$(cat "$kernel/kind")" | {
   code=""
   while IFS= read -r line; do
+    line=${line//$'\r'/}
     if [[ $line =~ ^\[vm\]\ exit\ code\ ([0-9]+)$ ]]; then code=${BASH_REMATCH[1]}; fi
     if [ -z "$code" ]; then printf '%s\n' "$line"; fi
   done

@@ -1,5 +1,4 @@
 import { test } from "bun:test";
-import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { executable } from "../daemon.ts";
 
@@ -17,7 +16,7 @@ export interface VmOptions {
   readonly see?: readonly string[];
   /** Memory of the guest in MiB; default 1536. */
   readonly memory?: number;
-  /** Seconds until the guest is ended; default 300. */
+  /** Seconds until the guest is ended; default 600. */
   readonly timeout?: number;
 }
 
@@ -26,11 +25,6 @@ export interface VmRun {
   readonly output: string;
   readonly exitCode: number;
 }
-
-/** Folder into which another process (ahead.ts) puts what the guests say; it started them when the suite started. */
-const AHEAD = process.env.FLANNEL_VM_AHEAD ?? "";
-/** Longest time that the other process may take for all files, ms. */
-const AHEAD_MS = 60 * 60_000;
 
 /** What one test has inside a guest, ms. */
 const GUEST_TEST_MS = 480_000;
@@ -105,45 +99,25 @@ export class VmTests {
 
   /** Registers a test; inside the guest it has eight minutes, all together have the guest's time. */
   test(name: string, body: () => void | Promise<void>): void {
-    const seconds = this.#options.timeout ?? 300;
+    const seconds = this.#options.timeout ?? 600;
     // Preparing the kernel may come on top.
-    const patience = AHEAD === "" ? 0 : AHEAD_MS;
-    if (!IN_VM) test(name, () => this.#repeat(name), patience + (seconds + 300) * 1000);
+    if (!IN_VM) test(name, () => this.#repeat(name), (seconds + 300) * 1000);
     else test(name, () => report(name, body), GUEST_TEST_MS);
   }
 
   async #repeat(name: string): Promise<void> {
-    this.#run ??= awaitAhead(this.#file).then((run) => run ?? runFileInVm(this.#file, this.#options));
+    this.#run ??= runFileInVm(this.#file, this.#options);
     const { output, exitCode } = await this.#run;
     if (output.includes(`${MARK}passed: ${name}\n`)) return;
     throw new Error(`in the guest (exit code ${exitCode}):\n${output}`);
   }
 }
 
-/** Runs the tests of a file in a guest. */
-export function runFileInVm(file: string, options: VmOptions): Promise<VmRun> {
+function runFileInVm(file: string, options: VmOptions): Promise<VmRun> {
   return runInVm(
     [process.execPath, "test", "--timeout", `${GUEST_TEST_MS}`, `./${relative(ROOT, file)}`],
     options,
   );
-}
-
-/** Where the outcome of a file's guest lies when it was run ahead. */
-export function outcomeOf(folder: string, file: string): string {
-  return join(folder, `${relative(ROOT, file).replaceAll("/", "_")}.json`);
-}
-
-/** What the guest of a file said, waited for; undefined when nobody runs it ahead (any more). */
-async function awaitAhead(file: string): Promise<VmRun | undefined> {
-  const outcome = outcomeOf(AHEAD, file);
-  const marker = join(AHEAD, "pid");
-  while (AHEAD !== "" && existsSync(marker)) {
-    const alive = existsSync(`/proc/${readFileSync(marker, "utf8").trim()}`);
-    if (existsSync(outcome)) return JSON.parse(readFileSync(outcome, "utf8")) as VmRun;
-    if (!alive) return undefined;
-    await Bun.sleep(200);
-  }
-  return undefined;
 }
 
 async function report(name: string, body: () => void | Promise<void>): Promise<void> {
