@@ -18,6 +18,7 @@ import { PeerProblems } from "./peer-problems.ts";
 import type { DataPathCounts, PeerState } from "./peer-state.ts";
 import { Phase, type PhaseTimeouts } from "./phase.ts";
 import { removeStaleDevices, removeStaleRoutes } from "./stale.ts";
+import { removeCharonRemains } from "./stale-charon.ts";
 import { removeStalePolicies } from "./stale-policies.ts";
 
 export interface ActiveInput {
@@ -28,6 +29,8 @@ export interface ActiveInput {
   readonly external: ExternalInterface;
   /** Cluster networks now and of the last run. */
   readonly networks: readonly Prefix[];
+  /** Where the ipsec backend notes down its charon; absent, what that left is not looked for. */
+  readonly charonNote?: string;
   /** What the operator wants beside the backend's own objects (a blackhole for the own subnet). */
   readonly extras?: (subnets: Subnets) => readonly RouteObject[];
   readonly health: Health;
@@ -189,7 +192,7 @@ export class ActiveDriver implements Driver {
 
   /** What another backend left would win over this one's: its devices hold longer prefixes, and traffic in clear. */
   async #removeStale({ ipv4: subnet }: Subnets): Promise<void> {
-    const { backend, kernel, external, networks, extras, log } = this.#input;
+    const { backend, kernel, external, networks, extras, log, charonNote } = this.#input;
     const own = backend.devices && new Set(backend.devices);
     await removeStaleDevices(kernel, own, networks, log);
     const keeps = (dev: string | undefined) => {
@@ -197,13 +200,18 @@ export class ActiveDriver implements Driver {
       if (dev === undefined) return backend.keepsBlackholes === true || extras !== undefined;
       return own ? own.has(dev) : dev !== external.name;
     };
-    await removeStaleRoutes(kernel, { networks, keeps }, log);
-    if (!backend.keepsPolicies) await removeStalePolicies(kernel, { networks, subnet }, log);
+    // None of these makes nexthop objects on the external interface, but what routes on it is kept may be by them.
+    const keepsNexthops = (dev: string | undefined) => dev !== external.name && keeps(dev);
+    await removeStaleRoutes(kernel, { networks, keeps, keepsNexthops }, log);
+    if (backend.keepsPolicies) return;
+    await removeStalePolicies(kernel, { networks, subnet }, log);
+    await removeCharonRemains(kernel, charonNote, log);
   }
 
   async #sync(): Promise<void> {
     const { backend, health } = this.#input;
     let reasons: readonly string[];
+    let text = "";
     try {
       const facts = await this.#facts();
       const {
@@ -216,8 +224,10 @@ export class ActiveDriver implements Driver {
       for (const key of this.#peers.keys()) this.#problems.note(key, [problems.get(key) ?? []].flat());
       this.#refused = new Map(failed.map(({ key, reason }) => [key, reason]));
       reasons = failed.map(({ key, reason }) => `${key}: ${reason}`);
+      text = `${reasons.length} of ${this.#peers.size}; first: ${reasons[0]}`;
     } catch (error) {
-      reasons = [describeError(error)];
+      text = describeError(error);
+      reasons = [text];
       this.#refused = new Map([...this.#peers.keys()].map((key) => [key, describeError(error)]));
     }
     this.#failing = reasons.length > 0;
@@ -230,7 +240,7 @@ export class ActiveDriver implements Driver {
       code: "DATAPLANE_REFUSED",
       severity: "error",
       title: "the backend cannot program all peers",
-      text: `${reasons.length} of ${this.#peers.size}; first: ${reasons[0]}`,
+      text,
       fix: "It is tried again by itself with growing pauses.",
     });
   }
@@ -247,7 +257,10 @@ export class ActiveDriver implements Driver {
 
   async #askHealth(): Promise<readonly Finding[]> {
     try {
-      return (await this.#asking.call(async () => this.#input.backend.health?.())) ?? [];
+      const findings = (await this.#asking.call(async () => this.#input.backend.health?.())) ?? [];
+      if (!Array.isArray(findings) || !findings.every(isFinding))
+        throw new Error("it answers no list of findings");
+      return findings;
     } catch (error) {
       return [
         {
@@ -265,4 +278,11 @@ export class ActiveDriver implements Driver {
     const { kernel, external } = this.#input;
     return gatherFacts(kernel, { external, devices: [], usesRoutes: true });
   }
+}
+
+/** Whether a plugin's word is one that can be shown. */
+function isFinding(value: unknown): value is Finding {
+  if (typeof value !== "object" || value === null) return false;
+  const parts = ["code", "severity", "title", "text", "fix"] as const;
+  return parts.every((part) => part in value && typeof (value as Finding)[part] === "string");
 }

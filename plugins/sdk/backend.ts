@@ -1,3 +1,4 @@
+import type { Child, ChildSpec } from "../../core/host/child-spec.ts";
 import type { Families, LeaseData, Peer, Subnets } from "../../core/lease/lease.ts";
 import type { Kernel } from "../../core/netlink/kernel.ts";
 import type { KernelObject, TunnelPacket, WantedLink } from "../../core/netlink/objects.ts";
@@ -153,28 +154,6 @@ export interface Host {
   wake(): void;
   /** Aborted when the daemon stops. */
   readonly signal: AbortSignal;
-}
-
-/** A process to be kept running; after an end by itself it is started again, with growing pauses (1 s to 1 min). */
-export interface ChildSpec {
-  readonly file: string;
-  readonly args?: readonly string[];
-  /** Extra environment; the daemon's own is passed on. */
-  readonly env?: Readonly<Record<string, string>>;
-  /** Called with each line that it prints. */
-  line?(text: string): void;
-  /** It was started, for the first time or again. */
-  started?(pid: number): void;
-  /** It ended by itself, or could not be started: how, in words. */
-  ended?(how: string): void;
-}
-
-/** A process that is kept running. */
-export interface Child {
-  /** Of the running process; undefined while there is none. */
-  readonly pid: number | undefined;
-  /** Ends it for good with that signal (default SIGTERM), and with SIGKILL when that does not help within 3 s. */
-  stop(signal?: NodeJS.Signals): Promise<void>;
 }
 
 /** A backend that moves packets or calls an API itself. Core owns watch, debounce, retry and resync. */

@@ -3,6 +3,7 @@
  * See docs/plugins.md.
  */
 
+export type { Child, ChildSpec } from "../../core/host/child-spec.ts";
 export type { Families, Lease, LeaseData, Peer, PeerFamily, Subnets } from "../../core/lease/lease.ts";
 export type {
   AddressObject,

@@ -150,7 +150,7 @@ describe("a sync that fails", () => {
     await active.update({ added: [peer("a")] });
     expect(active.health.list()[0]).toMatchObject({
       code: "DATAPLANE_REFUSED",
-      text: "1 of 1; first: socket closed",
+      text: "socket closed",
     });
   });
 
@@ -205,6 +205,18 @@ test("what the backend finds is shown, and is over when it does not find it any 
   await until(() => codes().includes("PORT_BUSY"), { message: "the finding" });
   await until(() => codes().includes("BACKEND_HEALTH"), { message: "that it cannot tell" });
   expect(codes()).not.toContain("PORT_BUSY");
+});
+
+test("an answer that is no list of findings is told, and keeps no peer from being programmed", async () => {
+  const answers = [{ code: "PORT_BUSY" }, [null], [{ code: "PORT_BUSY", severity: "error" }]];
+  for (const answer of answers) {
+    await using active = setUp(
+      () => ({ failed: [] }),
+      () => answer as never,
+    );
+    await active.update({ added: [peer("a")] });
+    expect(active.health.list().map(({ code }) => code)).toEqual(["BACKEND_HEALTH"]);
+  }
 });
 
 test("peers that cannot be reached as they are make a finding of their own, and no retries", async () => {
