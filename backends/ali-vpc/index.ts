@@ -1,10 +1,10 @@
 import { type CloudBackend, cloudSchedule, defineBackend } from "flannel/sdk";
-import { OPTION_NAMES, type Options, options } from "./options.ts";
+import { type Options, options } from "./options.ts";
 import { Vpc } from "./vpc.ts";
 
 /** Each node's subnet is an entry of the VPC's route table whose next hop is the node's instance. */
 export default defineBackend<Options>({
-  optionNames: OPTION_NAMES,
+  optionNames: Object.keys(options.entries),
   options,
   configure({ options: chosen }): CloudBackend {
     const vpc = new Vpc(chosen);

@@ -1,10 +1,10 @@
 import { type CloudBackend, cloudSchedule, defineBackend } from "flannel/sdk";
 import { Compute } from "./compute.ts";
-import { OPTION_NAMES, type Options, options } from "./options.ts";
+import { type Options, options } from "./options.ts";
 
 /** Each node's subnet is a route of the VPC network whose next hop is the node's instance. */
 export default defineBackend<Options>({
-  optionNames: OPTION_NAMES,
+  optionNames: Object.keys(options.entries),
   options,
   configure({ options: chosen }): CloudBackend {
     const compute = new Compute(chosen);

@@ -1,14 +1,11 @@
 import * as v from "valibot";
 
-/** The `Backend` keys of gce. */
-export const OPTION_NAMES = ["RouteLimit", "CheckInterval", "RemoveStaleRoutes", "StaleRouteGrace"] as const;
-
 function wholeNumber(name: string, min: number, max: number) {
   const message = `${name} must be a whole number from ${min} to ${max}`;
   return v.pipe(v.number(message), v.integer(message), v.minValue(min, message), v.maxValue(max, message));
 }
 
-/** As documented; an absent or null key takes the default. */
+/** The `Backend` keys of gce, as documented. An absent or null key takes the default. */
 export const options = v.object({
   /** Routes that fit: the project's quota "Routes". */
   RouteLimit: v.nullish(wholeNumber("RouteLimit", 1, 100_000), 250),

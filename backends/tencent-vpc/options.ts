@@ -1,22 +1,11 @@
 import * as v from "valibot";
 
-/** The `Backend` keys of tencent-vpc; the first two are upstream's. */
-export const OPTION_NAMES = [
-  "AccessKeyID",
-  "AccessKeySecret",
-  "Endpoint",
-  "RouteLimit",
-  "CheckInterval",
-  "RemoveStaleRoutes",
-  "StaleRouteGrace",
-] as const;
-
 function wholeNumber(name: string, min: number, max: number) {
   const message = `${name} must be a whole number from ${min} to ${max}`;
   return v.pipe(v.number(message), v.integer(message), v.minValue(min, message), v.maxValue(max, message));
 }
 
-/** As documented; an absent or null key takes the default. */
+/** The `Backend` keys of tencent-vpc, as documented; the first two are upstream's. An absent or null key takes the default. */
 export const options = v.object({
   /** Empty: `ACCESS_KEY_ID` and `ACCESS_KEY_SECRET` as upstream, else `TENCENTCLOUD_SECRET_ID` and `…_KEY`, else the role of the instance. */
   AccessKeyID: v.nullish(v.string("AccessKeyID must be text"), ""),

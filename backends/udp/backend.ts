@@ -16,7 +16,7 @@ import { ROUTE_FIELDS } from "./datapath/messages.ts";
 import { ForwardingThread } from "./datapath/thread.ts";
 import { baseAddress, deviceObjects, familiesOf, keepDevice, tunnelMtu } from "./device.ts";
 import { describeThroughput, type Endpoints, openEndpoints } from "./endpoints.ts";
-import { type Counts, judgeCounters } from "./findings.ts";
+import { type Counts, endedFinding, judgeCounters } from "./findings.ts";
 import type { Options } from "./options.ts";
 import { parseAddress } from "./packet/address.ts";
 import { planPeers, publishedData, TYPE } from "./peers.ts";
@@ -33,6 +33,8 @@ export class UdpBackend implements ActiveBackend {
   #lease: OwnLease | undefined;
   #endpoints: Endpoints | undefined;
   #thread: ForwardingThread | undefined;
+  /** Why nothing is forwarded although it should be. */
+  #broken: string | undefined;
   /** Whether the device was had at all. */
   #opened = false;
   /** Routes and endpoints the thread has, as one text. */
@@ -76,20 +78,10 @@ export class UdpBackend implements ActiveBackend {
 
   async health(): Promise<readonly Finding[]> {
     const thread = this.#thread;
-    if (!thread) return [];
-    const findings = judgeCounters(this.#seen, thread.counters);
-    this.#seen = thread.counters;
-    if (thread.failure === undefined) return findings;
-    return [
-      ...findings,
-      {
-        code: "UDP_FORWARDING_ENDED",
-        severity: "error",
-        title: "packets are not forwarded",
-        text: thread.failure,
-        fix: "It is started again by itself.",
-      },
-    ];
+    const findings = thread ? judgeCounters(this.#seen, thread.counters) : [];
+    this.#seen = thread?.counters ?? NO_COUNTS;
+    const failure = thread ? thread.failure : this.#broken;
+    return failure === undefined ? findings : [...findings, endedFinding(failure)];
   }
 
   /** How packets are moved, and how many were. */
@@ -99,6 +91,11 @@ export class UdpBackend implements ActiveBackend {
   }
 
   async stop(): Promise<void> {
+    this.#lease = undefined;
+    await this.#close();
+  }
+
+  async #close(): Promise<void> {
     await this.#thread?.stop();
     this.#thread = undefined;
     this.#known = "";
@@ -120,7 +117,7 @@ export class UdpBackend implements ActiveBackend {
 
   async #open(facts: HostFacts): Promise<void> {
     const { options, families } = this.#input;
-    await this.stop();
+    await this.#close();
     this.#endpoints = openEndpoints(options, familiesOf(families), facts);
     this.#opened = true;
   }
@@ -156,12 +153,22 @@ export class UdpBackend implements ActiveBackend {
     host.log.info("forwarding", this.describe());
   }
 
-  /** A device that somebody deleted, or a thread that broke, is made anew. */
+  /** A device that somebody deleted, or a thread that broke, is made anew; what that fails with is tried again. */
   async #revive(facts: HostFacts): Promise<void> {
-    if (!this.#thread || (this.#thread.failure === undefined && findTun())) return;
-    this.#host?.log.warn(`forwarding starts again: ${this.#thread.failure ?? `${DEVICE} is gone`}`);
-    await this.#open(facts);
-    await this.#keepDevice(facts);
-    await this.#forward();
+    // After a stop nothing is forwarded, and nothing is broken.
+    if (!this.#lease || (this.#thread && this.#thread.failure === undefined && findTun())) return;
+    if (this.#thread) {
+      this.#broken = this.#thread.failure ?? `${DEVICE} is gone`;
+      this.#host?.log.warn(`forwarding starts again: ${this.#broken}`);
+    }
+    try {
+      await this.#open(facts);
+      await this.#keepDevice(facts);
+      await this.#forward();
+      this.#broken = undefined;
+    } catch (error) {
+      this.#broken = error instanceof Error ? error.message : String(error);
+      throw error;
+    }
   }
 }

@@ -59,3 +59,14 @@ export function judgeCounters(before: Counts, now: Counts): readonly Finding[] {
   }
   return findings;
 }
+
+/** Nothing is forwarded, for the reason given. */
+export function endedFinding(text: string): Finding {
+  return {
+    code: "UDP_FORWARDING_ENDED",
+    severity: "error",
+    title: "packets are not forwarded",
+    text,
+    fix: "It is started again by itself; see the reason.",
+  };
+}

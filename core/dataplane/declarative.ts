@@ -20,6 +20,7 @@ import { RepairLoop } from "./repair.ts";
 import { findRepaired } from "./repaired.ts";
 import { isSetting } from "./settings.ts";
 import { removeStaleDevices, removeStaleRoutes } from "./stale.ts";
+import { removeCharonRemains } from "./stale-charon.ts";
 import { removeStalePolicies } from "./stale-policies.ts";
 import { type DataplaneStats, newDataplaneStats } from "./stats.ts";
 
@@ -33,6 +34,8 @@ export interface DeclarativeInput {
   readonly extras?: (subnets: Subnets) => readonly RouteObject[];
   /** The daemon starts: another backend may have run here before, and its routes go before the subnet file is written. */
   readonly starting?: boolean;
+  /** Where the ipsec backend notes down its charon; absent, what that left is not looked for. */
+  readonly charonNote?: string;
   readonly writeSysctl: (object: SysctlObject) => string | undefined;
   readonly health: Health;
   readonly log: Log;
@@ -98,8 +101,10 @@ export class DeclarativeDriver implements Driver {
       const keeps = (dev: string | undefined) => dev === undefined || devices.has(dev);
       await removeStaleRoutes(kernel, { networks, keeps }, log);
     }
-    if (this.#input.starting)
+    if (this.#input.starting) {
       await removeStalePolicies(kernel, { networks, subnet: lease.subnets.ipv4 }, log);
+      await removeCharonRemains(kernel, this.#input.charonNote, log);
+    }
     const own = this.#planOwn(facts);
     await this.#programmer.change(new Map([[OWN, own]]));
     this.#toldMtu = this.#input.backend.mtu(facts);

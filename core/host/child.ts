@@ -1,28 +1,7 @@
 import { describeError } from "../observe/fault.ts";
 import { Backoff, sleep } from "../retry/backoff.ts";
+import type { Child, ChildSpec } from "./child-spec.ts";
 import { type RunningProcess, startProcess } from "./process.ts";
-
-/** A process to be kept running. */
-export interface ChildSpec {
-  readonly file: string;
-  readonly args?: readonly string[];
-  /** Extra environment; the daemon's own is passed on. */
-  readonly env?: Readonly<Record<string, string>>;
-  /** Called with each line that it prints. */
-  line?(text: string): void;
-  /** It was started, for the first time or again. */
-  started?(pid: number): void;
-  /** It ended by itself, or could not be started: how, in words. It is started again after a pause. */
-  ended?(how: string): void;
-}
-
-/** A process that is kept running. */
-export interface Child {
-  /** Of the running process; undefined while there is none. */
-  readonly pid: number | undefined;
-  /** Ends it for good with that signal (default SIGTERM), and with SIGKILL when that does not help. */
-  stop(signal?: NodeJS.Signals): Promise<void>;
-}
 
 /** A process that ran for so long was fine: the pauses start over, ms. */
 const FINE_AFTER_MS = 60_000;

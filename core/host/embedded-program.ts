@@ -1,5 +1,10 @@
 import { closeSync, openSync, readSync } from "node:fs";
-import type { AddressRange } from "./memory.ts";
+
+/** A range of addresses, `[start, end)`. */
+export interface AddressRange {
+  readonly start: number;
+  readonly end: number;
+}
 
 /** The section of the executable into which `bun build --compile` puts modules, their bytecode and source maps. */
 const SECTION = ".bun";

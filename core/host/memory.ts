@@ -1,15 +1,9 @@
 import { readFileSync } from "node:fs";
 import { bindLibc } from "../netlink/libc.ts";
-import { findEmbeddedProgram, isPristine } from "./embedded-program.ts";
+import { type AddressRange, findEmbeddedProgram, isPristine } from "./embedded-program.ts";
 
 /** madvise(2): the pages may be dropped and are read from the file again when needed. */
 const MADV_DONTNEED = 4;
-
-/** A range of addresses, `[start, end)`. */
-export interface AddressRange {
-  readonly start: number;
-  readonly end: number;
-}
 
 /**
  * The mappings in the text of /proc/PID/smaps that can be dropped without losing anything: backed by a file, not

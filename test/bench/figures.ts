@@ -56,7 +56,10 @@ export function percentile(samples: readonly number[], share: number): number {
 export function meetsTarget({ ours, atMost, atLeast }: Figure): boolean | undefined {
   const spread = spreadOf(ours);
   if (spread === undefined || (atMost === undefined && atLeast === undefined)) return undefined;
-  return spread.median <= (atMost ?? Number.POSITIVE_INFINITY) && spread.median >= (atLeast ?? Number.NEGATIVE_INFINITY);
+  return (
+    spread.median <= (atMost ?? Number.POSITIVE_INFINITY) &&
+    spread.median >= (atLeast ?? Number.NEGATIVE_INFINITY)
+  );
 }
 
 /** How much of the other's median ours is (0.25: a quarter); undefined when either is missing or the other's is 0. */

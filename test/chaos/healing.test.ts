@@ -35,8 +35,7 @@ interface Scene {
 }
 
 async function layOut(family: Family, type: string, hosts: number): Promise<Scene> {
-  // The highest subnets are nobody's.
-  const config = { ...networkConfig(family, { Type: type }), SubnetMax: "10.244.240.0" };
+  const config = networkConfig(family, { Type: type });
   const cluster = await Cluster.create({ hosts, family, config });
   try {
     const daemons = await cluster.startDaemons();

@@ -7,7 +7,7 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { ownLease, putLeases } from "../e2e/leases.ts";
-import { Cluster, networkConfig, PREFIX } from "../lab/cluster.ts";
+import { Cluster, PREFIX } from "../lab/cluster.ts";
 import type { Daemon } from "../lab/daemon.ts";
 import type { Host } from "../lab/host.ts";
 import { KernelMonitor } from "../lab/kernel-monitor.ts";
@@ -23,7 +23,7 @@ let daemons: readonly Daemon[] = [];
 let [h1, h2, h3]: Host[] = [];
 
 beforeAll(async () => {
-  cluster = await Cluster.create({ hosts: 3, config: { ...networkConfig("v4"), SubnetMin: "10.244.128.0" } });
+  cluster = await Cluster.create({ hosts: 3 });
   [h1, h2, h3] = cluster.hosts;
   // The third keeps its lease whatever happens here.
   const flags = (host: Host) => (host === h3 ? [] : [`--subnet-lease-ttl=${TTL_MS}ms`]);
@@ -33,7 +33,7 @@ beforeAll(async () => {
 }, TIMEOUT);
 afterAll(() => cluster[Symbol.asyncDispose]());
 
-/** A lease of a node that is not there, in the half of the network that no daemon allocates from. */
+/** A lease of a node that is not there, in the part of the network that no daemon allocates from. */
 const stranger = (n: number, generation: number) => ({
   key: `10.244.${n}.0-24`,
   value: {

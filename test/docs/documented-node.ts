@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Cluster, type NetworkConfig, networkConfig } from "../lab/cluster.ts";
+import { Cluster, type NetworkConfig, operatorConfig } from "../lab/cluster.ts";
 import { executable } from "../lab/daemon.ts";
 import type { Host } from "../lab/host.ts";
 import { POD_BRIDGE } from "../lab/pod.ts";
@@ -21,7 +21,7 @@ export interface Layout {
 const BARE: Layout = { family: "v4", started: false };
 
 function layout(family: Family, type: string): Layout {
-  return { family, config: networkConfig(family, { Type: type }), started: true };
+  return { family, config: operatorConfig(family, { Type: type }), started: true };
 }
 
 /** Layouts by the word that documents name them with; under any other word nothing was done yet. */
@@ -29,7 +29,7 @@ const LAYOUTS: Readonly<Record<string, Layout>> = {
   vxlan: layout("v4", "vxlan"),
   operator: layout("v4", "vxlan"),
   dual: layout("dual", "vxlan"),
-  members: { ...BARE, config: networkConfig("v4", { Type: "vxlan", MembersOnly: true }), started: true },
+  members: { ...BARE, config: operatorConfig("v4", { Type: "vxlan", MembersOnly: true }), started: true },
   "host-gw": layout("v4", "host-gw"),
   alloc: layout("v4", "alloc"),
   pair: { ...BARE, pair: true },

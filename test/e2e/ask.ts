@@ -16,10 +16,10 @@ export interface HttpAnswer {
 export async function askHttp(
   host: Host,
   path: string,
-  { port = 8081, method = "GET" } = {},
+  { port = 8081, method = "GET", address = "127.0.0.1" } = {},
 ): Promise<HttpAnswer> {
   const input = `${method} ${path} HTTP/1.1\r\nHost: flanneld\r\nConnection: close\r\n\r\n`;
-  const { stdout, stderr } = await host.namespace.run(["socat", "-t10", "-", `TCP4:127.0.0.1:${port}`], {
+  const { stdout, stderr } = await host.namespace.run(["socat", "-t10", "-", `TCP4:${address}:${port}`], {
     input,
   });
   const [, status] = /^HTTP\/1\.1 (\d{3}) /.exec(stdout) ?? [];

@@ -76,7 +76,7 @@ async function countForwarded(host: Host) {
      add rule inet wire forward ip6 daddr fd00:10:244::/48 oifname "ext0" counter name sent`,
   );
   return {
-    async packets(): Promise<number> {
+    async packets(): Promise<number | undefined> {
       const { nftables } = await host.namespace.json(
         "nft",
         "-j",
@@ -86,7 +86,7 @@ async function countForwarded(host: Host) {
         "inet",
         "wire",
       );
-      return nftables.flatMap((each: { counter?: { packets: number } }) => each.counter?.packets ?? [])[0];
+      return nftables.flatMap(({ counter }) => counter?.packets ?? [])[0];
     },
     [Symbol.asyncDispose]: async () =>
       void (await host.namespace.exec("nft", "delete", "table", "inet", "wire")),

@@ -34,9 +34,7 @@ export async function openCloud<C extends Cloud>(
   await using stack = new AsyncDisposableStack();
   const cluster = stack.use(await Cluster.create({ hosts, config: null }));
   const cloud = stack.use(await open(cluster.switch));
-  // Other subnets are those that somebody else's routes have.
-  const range = { SubnetMin: "10.244.100.0", SubnetMax: "10.244.190.0" };
-  await cluster.configure({ ...networkConfig("v4", { ...cloud.backend, ...backend }), ...range });
+  await cluster.configure(networkConfig("v4", { ...cloud.backend, ...backend }));
   const targets: string[] = [];
   for (const host of cluster.hosts) targets.push(await cloud.join(host));
   problems.length = 0;

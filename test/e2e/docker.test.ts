@@ -39,9 +39,7 @@ test.skipIf(Bun.which("dockerd") === null)(
     await outside.namespace.exec("nft", countSources(cluster.hosts));
     expect(await pingFrom(c1, outside.ipv4)).toContain(" 3 packets received");
     const { nftables } = await outside.namespace.json("nft", "-j", "list", "counters");
-    const counts = nftables.flatMap(({ counter }: { counter?: { name: string; packets: number } }) =>
-      counter ? [[counter.name, counter.packets]] : [],
-    );
+    const counts = nftables.flatMap(({ counter }) => (counter ? [[counter.name, counter.packets]] : []));
     expect(Object.fromEntries(counts)).toEqual({ h1: 3, h2: 0, other: 0 });
   },
   90_000,

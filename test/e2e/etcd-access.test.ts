@@ -5,13 +5,15 @@
  *   h1 ── ext0 ── switch + etcd (TLS, or users)
  */
 import { describe, expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
-import { CertificateAuthority } from "../lab/certificates.ts";
+import { cpSync, readFileSync } from "node:fs";
+import { CertificateAuthority, type CertificateFiles } from "../lab/certificates.ts";
 import { Cluster, networkConfig, PREFIX } from "../lab/cluster.ts";
 import { Daemon } from "../lab/daemon.ts";
+import type { EtcdServer } from "../lab/etcd.ts";
 import { Host } from "../lab/host.ts";
 import { Switch } from "../lab/switch.ts";
 import { endpointFor, startEtcdOn } from "../lab/switch-etcd.ts";
+import { untilNoReason, untilReason } from "./health/readiness.ts";
 
 const TIMEOUT = 60_000;
 /** Must not show up in anything that is written. */
@@ -52,6 +54,18 @@ test(
       expect(errors(daemon)).toEqual([]);
       expect(await daemon.stop()).toMatchObject({ code: 0 });
     }
+
+    await using running = Daemon.start(host, {
+      endpoints: endpointFor(host, on, "https"),
+      flags: [`--etcd-cafile=${authority.caFile}`, ...certificate],
+    });
+    await running.ready;
+    const names = [`IP:${on.ipv4}`, `IP:${on.ipv6}`];
+    await exchange(tls, stranger.issue("etcd", { names }), etcd);
+    expect((await untilReason(host, "ETCD_TLS_VERIFY")).text).toContain("not signed by the trusted CA");
+    await exchange(tls, authority.issue("etcd", { names }), etcd);
+    await untilNoReason(host);
+    expect(await running.stop()).toMatchObject({ code: 0 });
 
     const wrong: readonly (readonly [
       scheme: string,
@@ -146,6 +160,14 @@ test(
   },
   TIMEOUT,
 );
+
+/** etcd starts again with another certificate in the place of its own. */
+async function exchange(server: CertificateFiles, by: CertificateFiles, etcd: EtcdServer): Promise<void> {
+  await etcd.stop();
+  cpSync(by.certFile, server.certFile);
+  cpSync(by.keyFile, server.keyFile);
+  etcd.spawn();
+}
 
 /** `etcdctl user passwd` reads the new password from its standard input only. */
 async function changePassword({ etcd, switch: on }: Cluster, user: string, password: string): Promise<void> {

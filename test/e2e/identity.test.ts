@@ -5,7 +5,7 @@
  *   h2 ── ext0 ─┘                 └─ ext0 ── h4
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { Cluster, networkConfig, PREFIX } from "../lab/cluster.ts";
+import { Cluster, daemonSubnet, networkConfig, PREFIX } from "../lab/cluster.ts";
 import type { Daemon } from "../lab/daemon.ts";
 import type { Host } from "../lab/host.ts";
 import { expectInSync } from "../lab/oracle.ts";
@@ -27,16 +27,17 @@ afterAll(() => cluster[Symbol.asyncDispose]());
 test(
   "a reservation is taken and stays one, over three restarts",
   async () => {
-    await cluster.etcd.ctl("put", `${PREFIX}/subnets/10.244.50.0-24`, '{"PublicIP":"192.0.2.1"}');
+    const key = `${daemonSubnet(50)}-24`;
+    await cluster.etcd.ctl("put", `${PREFIX}/subnets/${key}`, '{"PublicIP":"192.0.2.1"}');
     for (let run = 1; run <= 3; run++) {
       const daemon = cluster.startDaemon(h1!);
       await daemon.ready;
       const lease = await ownLease(cluster, h1!);
-      expect(lease).toMatchObject({ key: "10.244.50.0-24", lease: "0" });
+      expect(lease).toMatchObject({ key, lease: "0" });
       expect(lease?.value).toMatchObject({ BackendType: "vxlan", NodeID: expect.any(String) });
       await daemon.stop();
     }
-    expect(await ownLease(cluster, h1!)).toMatchObject({ key: "10.244.50.0-24", lease: "0" });
+    expect(await ownLease(cluster, h1!)).toMatchObject({ key, lease: "0" });
   },
   TIMEOUT,
 );

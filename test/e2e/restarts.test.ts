@@ -94,7 +94,7 @@ function unmasqueradedCounters(): string {
   ].join("\n");
 }
 
-async function unmasqueraded(cluster: Cluster): Promise<number> {
+async function unmasqueraded(cluster: Cluster): Promise<number | undefined> {
   const { nftables } = await cluster.switch.namespace.json(
     "nft",
     "-j",
@@ -104,5 +104,5 @@ async function unmasqueraded(cluster: Cluster): Promise<number> {
     "inet",
     "leaks",
   );
-  return nftables.flatMap((each: { counter?: { packets: number } }) => each.counter?.packets ?? [])[0];
+  return nftables.flatMap(({ counter }) => counter?.packets ?? [])[0];
 }

@@ -5,7 +5,7 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { statSync, unlinkSync, writeFileSync } from "node:fs";
-import { Cluster, networkConfig } from "../lab/cluster.ts";
+import { Cluster, daemonSubnet, networkConfig } from "../lab/cluster.ts";
 import { Daemon } from "../lab/daemon.ts";
 import type { Host } from "../lab/host.ts";
 import { endpointFor } from "../lab/switch-etcd.ts";
@@ -81,7 +81,7 @@ test(
 );
 
 /** The subnet that the files of the next test name. */
-const PREVIOUS = "10.244.77.1/24";
+const [PREVIOUS, ANOTHER] = [50, 51].map((n) => `${daemonSubnet(n).replace(/0$/, "1")}/24`);
 
 test.each<[name: string, previous: string | Uint8Array, decides: boolean]>([
   [
@@ -101,7 +101,7 @@ test.each<[name: string, previous: string | Uint8Array, decides: boolean]>([
   ],
   ["noise", Uint8Array.from({ length: 4096 }, (_, n) => (n * 7) % 256), false],
   ["nothing", "", false],
-  ["two subnets", "FLANNEL_SUBNET=10.244.77.1/24,10.244.78.1/24\n", false],
+  ["two subnets", `FLANNEL_SUBNET=${PREVIOUS},${ANOTHER}\n`, false],
   ["a subnet outside the network", "FLANNEL_SUBNET=172.16.5.1/24\n", false],
 ])(
   "the file of the last run decides the subnet if it can, and is replaced if not: %s",
@@ -110,7 +110,7 @@ test.each<[name: string, previous: string | Uint8Array, decides: boolean]>([
     writeFileSync(file, previous);
     await using daemon = await ready(h2!, `--subnet-file=${file}`, "--subnet-lease-release-on-stop");
     const { key } = (await ownLease(cluster, h2!))!;
-    if (decides) expect(key).toBe("10.244.77.0-24");
+    if (decides) expect(key).toBe(`${daemonSubnet(50)}-24`);
     expect(key).toMatch(/^10\.244\.\d+\.0-24$/);
     expect(await Bun.file(file).text()).toBe(
       `FLANNEL_NETWORK=10.244.0.0/16\nFLANNEL_SUBNET=${key.replace("0-24", "1/24")}\nFLANNEL_MTU=1450\nFLANNEL_IPMASQ=false\n`,

@@ -6,7 +6,7 @@
  */
 import { expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
-import { Cluster, type NetworkConfig, networkConfig, PREFIX } from "../lab/cluster.ts";
+import { Cluster, type NetworkConfig, operatorConfig, PREFIX } from "../lab/cluster.ts";
 import type { Host } from "../lab/host.ts";
 import { expectInSync } from "../lab/oracle.ts";
 import { PingFlow } from "../lab/ping-flow.ts";
@@ -40,24 +40,24 @@ interface Case {
 }
 
 const CASES: readonly Case[] = [
-  { name: "vxlan, iptables", config: networkConfig("v4"), versions: [4], vni: 1, rules: "iptables" },
+  { name: "vxlan, iptables", config: operatorConfig("v4"), versions: [4], vni: 1, rules: "iptables" },
   {
     name: "vxlan, dual stack, another VNI and port, iptables",
-    config: networkConfig("dual", { Type: "vxlan", VNI: 5, Port: 4789 }),
+    config: operatorConfig("dual", { Type: "vxlan", VNI: 5, Port: 4789 }),
     versions: [4, 6],
     vni: 5,
     rules: "iptables",
   },
   {
     name: "vxlan, dual stack, nftables",
-    config: { ...networkConfig("dual"), EnableNFTables: true },
+    config: { ...operatorConfig("dual"), EnableNFTables: true },
     versions: [4, 6],
     vni: 1,
     rules: "nftables",
   },
   {
     name: "host-gw, iptables",
-    config: networkConfig("v4", { Type: "host-gw" }),
+    config: operatorConfig("v4", { Type: "host-gw" }),
     versions: [4],
     rules: "iptables",
   },

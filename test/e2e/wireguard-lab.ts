@@ -97,9 +97,7 @@ export class Mesh implements AsyncDisposable {
   }
 
   static async create({ family = "v4", hosts = 2, options = {} }: MeshOptions = {}): Promise<Mesh> {
-    // The highest subnets are those of peers that are made up.
-    const range = family === "v6" ? {} : { SubnetMax: "10.244.240.0" };
-    const config = { ...networkConfig(family, { Type: "wireguard", ...options }), ...range };
+    const config = networkConfig(family, { Type: "wireguard", ...options });
     const cluster = await Cluster.create({ hosts, family, config });
     try {
       for (const host of cluster.hosts) await openDefaultRoute(host);
@@ -172,7 +170,7 @@ export async function showDevice(
   return {
     publicKey,
     port: Number(port),
-    peers: peers.map((line) => {
+    peers: peers.sort().map((line) => {
       const [key = "", secret = "", endpoint = "", allowed = "", , , , keepalive = ""] = line.split("\t");
       return { publicKey: key, presharedKey: secret, endpoint, allowedIPs: allowed.split(","), keepalive };
     }),

@@ -6,12 +6,13 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
-import { Cluster, networkConfig } from "../lab/cluster.ts";
+import { Cluster, networkConfig, PREFIX } from "../lab/cluster.ts";
 import type { Host } from "../lab/host.ts";
 import { PingFlow } from "../lab/ping-flow.ts";
 import type { Pod } from "../lab/pod.ts";
 import { until } from "../lab/until.ts";
 import { readStatus } from "./ask.ts";
+import { untilNoReason, untilReason } from "./health/readiness.ts";
 import { putLeases } from "./leases.ts";
 import { Capture, expectEncrypted } from "./wireguard-capture.ts";
 import {
@@ -161,19 +162,13 @@ test(
       { key: "10.244.252.0-24", value: lease("wireguard", { PublicKey: "c2hvcnQ=", Port: 51820 }) },
       { key: "10.244.253.0-24", value: lease("wireguard", { PublicKey: publicKey, Port: 51820 }) },
     ]);
-    const status = await until(
-      async () => {
-        const report = await readStatus(h1);
-        return report.findings.some(({ code }) => code === "WIREGUARD_KEY_CLONED") && report;
-      },
-      { message: "the clone is found" },
-    );
-    const text = JSON.stringify(status);
-    expect(status.findings.find(({ code }) => code === "WIREGUARD_KEY_CLONED")?.text).toContain(
-      "10.244.253.0-24",
-    );
+    const { text: clone } = await untilReason(h1, "WIREGUARD_KEY_CLONED");
+    expect(clone).toContain("10.244.253.0-24");
+    const text = JSON.stringify(await readStatus(h1));
     const kinds = await h1.namespace.exec("ip", "-d", "-o", "link", "show", "flannel-wg");
     if (kinds.includes("tun")) expect(text).toContain("WIREGUARD_IN_USERSPACE");
+    await cluster.etcd.ctl("del", `${PREFIX}/subnets/10.244.253.0-24`);
+    await untilNoReason(h1);
     await expectMesh(cluster);
     await expectAllReach(mesh.pods);
   },

@@ -30,7 +30,7 @@ export const PREFIX = "/coreos.com/network";
  * A config as an operator would write it: 10.244.0.0/16 and, for dual stack, fd00:10:244::/48. A v6-only underlay
  * still has IPv4 subnets switched off.
  */
-export function networkConfig(
+export function operatorConfig(
   family: Family,
   backend: { readonly [key: string]: unknown } = { Type: "vxlan" },
 ): NetworkConfig {
@@ -39,6 +39,35 @@ export function networkConfig(
     ...(family === "v4" ? {} : { EnableIPv6: true, IPv6Network: "fd00:10:244::/48" }),
     Backend: backend,
   };
+}
+
+/** The third byte of the first and of the last IPv4 subnet that {@link networkConfig} lets daemons have. */
+export const DAEMON_SUBNETS = { first: 128, last: 191 } as const;
+
+/**
+ * {@link operatorConfig}, but daemons have their subnets from the third quarter of the network (10.244.128.0 to
+ * 10.244.191.0, fd00:10:244:8000:: to fd00:10:244:bfff::) only: those that a test makes up lie below or above it and
+ * never meet a daemon's.
+ */
+export function networkConfig(
+  family: Family,
+  backend: { readonly [key: string]: unknown } = { Type: "vxlan" },
+): NetworkConfig {
+  const { first, last } = DAEMON_SUBNETS;
+  const v4 = { SubnetMin: `10.244.${first}.0`, SubnetMax: `10.244.${last}.0` };
+  const v6 = { IPv6SubnetMin: "fd00:10:244:8000::", IPv6SubnetMax: "fd00:10:244:bfff::" };
+  return {
+    ...operatorConfig(family, backend),
+    ...(family === "v6" ? {} : v4),
+    ...(family === "v4" ? {} : v6),
+  };
+}
+
+/** Base address of the daemons' IPv4 subnet `n`, from 0: for a test that chooses a daemon's subnet itself. */
+export function daemonSubnet(n: number): string {
+  const { first, last } = DAEMON_SUBNETS;
+  if (n < 0 || first + n > last) throw new Error(`daemons have ${last - first + 1} subnets, not number ${n}`);
+  return `10.244.${first + n}.0`;
 }
 
 /**

@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { Cluster, networkConfig } from "./cluster.ts";
+import { Cluster, operatorConfig } from "./cluster.ts";
 import { executable } from "./daemon.ts";
 import { measureReach, type Reach, renderMatrix } from "./demo/matrix.ts";
 import { type DemoOptions, parseOptions, USAGE, UsageError } from "./demo/options.ts";
@@ -89,7 +89,7 @@ async function build(
   laid: { cluster?: Cluster },
 ): Promise<readonly Reach[]> {
   const { hosts, family } = options;
-  const config = networkConfig(family, { Type: options.backend });
+  const config = operatorConfig(family, { Type: options.backend });
   await progress.step("switch and etcd", async () => {
     // Sessions of their own, kept or not: Ctrl-C must reach this process alone, which then ends them in order.
     laid.cluster = stack.use(await Cluster.create({ hosts: 0, family, config, detached: true }));

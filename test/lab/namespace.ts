@@ -1,4 +1,5 @@
 import type { Subprocess } from "bun";
+import type { Shown, ShownNft } from "./shown.ts";
 
 /** What a finished command printed. */
 export interface Ran {
@@ -79,8 +80,9 @@ export class Namespace implements AsyncDisposable {
   }
 
   /** Standard output parsed as JSON: `await ns.json("ip", "-j", "route")`; empty output is an empty list. */
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into foreign JSON field by field
-  async json(...command: readonly string[]): Promise<any> {
+  json(tool: "nft", ...options: readonly string[]): Promise<{ readonly nftables: readonly ShownNft[] }>;
+  json(tool: "ip" | "bridge", ...options: readonly string[]): Promise<[Shown, ...Shown[]]>;
+  async json(...command: readonly string[]): Promise<unknown> {
     const text = await this.exec(...command);
     return text.trim() === "" ? [] : JSON.parse(text);
   }

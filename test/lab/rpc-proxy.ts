@@ -15,6 +15,8 @@ export class RpcProxy implements AsyncDisposable {
   readonly calls = new Map<string, number>();
   /** Decides which calls fail with UNAVAILABLE (gRPC status 14). */
   refuse: (call: string) => boolean = () => false;
+  /** What a call is refused with, in the words of etcd for instance. */
+  words = "turned down by the test";
   /** Decides which calls are done by the member while their answer is lost: they fail with UNAVAILABLE as well. */
   lose: (call: string) => boolean = () => false;
   readonly #server: Http2Server;
@@ -60,7 +62,7 @@ export class RpcProxy implements AsyncDisposable {
     this.calls.set(call, (this.calls.get(call) ?? 0) + 1);
     near.on("error", () => {});
     if (this.refuse(call)) {
-      fail(near);
+      fail(near, this.words);
       return;
     }
     const lost = this.lose(call);
@@ -82,12 +84,17 @@ export class RpcProxy implements AsyncDisposable {
     near.on("data", (chunk) => far.write(chunk));
     near.on("end", () => far.end());
     far.on("data", (chunk) => lost || near.write(chunk));
-    far.on("end", () => (lost ? fail(near) : near.end()));
+    far.on("end", () => (lost ? fail(near, this.words) : near.end()));
     near.on("close", () => far.close());
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
+  /** Ends the connections of the moment; new ones work. */
+  cut(): void {
     for (const session of this.#sessions) session.destroy();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.cut();
     await new Promise<void>((resolve) => {
       this.#server.close(() => resolve());
     });
@@ -95,13 +102,13 @@ export class RpcProxy implements AsyncDisposable {
 }
 
 /** Ends a call with gRPC status UNAVAILABLE. */
-function fail(stream: ServerHttp2Stream): void {
+function fail(stream: ServerHttp2Stream, words: string): void {
   stream.respond(
     {
       ":status": 200,
       "content-type": "application/grpc",
       "grpc-status": "14",
-      "grpc-message": "turned down by the test",
+      "grpc-message": words,
     },
     { endStream: true },
   );

@@ -15,6 +15,7 @@ import type { Driver, DriverEvents } from "../driver.ts";
 import { gatherFacts } from "../facts.ts";
 import type { DataPathCounts, PeerState } from "../peer-state.ts";
 import { removeStaleDevices, removeStaleRoutes } from "../stale.ts";
+import { removeCharonRemains } from "../stale-charon.ts";
 import { removeStalePolicies } from "../stale-policies.ts";
 import type { DataplaneStats } from "../stats.ts";
 import { type CloudFinding, findingOf, isCloudError } from "./finding.ts";
@@ -33,6 +34,8 @@ export interface CloudInput {
   readonly ranges: readonly LeaseRange[];
   /** What the operator wants in the kernel beside (a blackhole for the own subnet). */
   readonly extras?: (subnets: Subnets) => readonly RouteObject[];
+  /** Where the ipsec backend notes down its charon; absent, what that left is not looked for. */
+  readonly charonNote?: string;
   readonly store: Pick<LeaseStore, "lead" | "takenSubnets">;
   readonly health: Health;
   readonly log: Log;
@@ -84,6 +87,7 @@ export class CloudDriver implements Driver {
     const keeps = (dev: string | undefined) => dev === undefined && extras !== undefined;
     await removeStaleRoutes(kernel, { networks, keeps }, log);
     await removeStalePolicies(kernel, { networks, subnet: subnets.ipv4 }, log);
+    await removeCharonRemains(kernel, this.#input.charonNote, log);
     const blackholes = extras?.(subnets) ?? [];
     await kernel.apply(blackholes.map((object) => ({ action: "put", object })));
     return (await this.#facts()).external.mtu;

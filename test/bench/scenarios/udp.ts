@@ -52,7 +52,7 @@ export const udp: Scenario = {
       await using cluster = await Cluster.create({ config: networkConfig("v4", { Type: "udp" }) });
       for (let n = 0; n < OTHERS; n++) {
         const lease = JSON.stringify({ PublicIP: `198.51.100.${n + 1}` });
-        await cluster.etcd.ctl("put", `${PREFIX}/subnets/10.244.${n + 100}.0-24`, lease);
+        await cluster.etcd.ctl("put", `${PREFIX}/subnets/10.244.${n + 1}.0-24`, lease);
       }
       session.progress(`run ${run + 1}/${session.runs}`);
       await measureRun(session, ours, cluster, program);

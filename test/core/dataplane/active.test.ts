@@ -2,11 +2,11 @@ import { describe, expect, test } from "bun:test";
 import type { ActiveBackend, PeerDelta, SyncReport } from "flannel/sdk";
 import { ActiveDriver } from "../../../core/dataplane/active.ts";
 import type { Peer } from "../../../core/lease/lease.ts";
-import type { Kernel } from "../../../core/netlink/kernel.ts";
 import type { Finding } from "../../../core/observe/finding.ts";
 import { Health } from "../../../core/observe/health.ts";
 import { until } from "../../lab/until.ts";
 import { RecordingLog } from "../observe/recording-log.ts";
+import { emptyKernel } from "./empty-kernel.ts";
 
 const external = { name: "eth0", index: 2, mtu: 1500, publicIP: "192.0.2.1" };
 const events = { published() {}, mtu() {} };
@@ -50,31 +50,20 @@ function setUp(
       return [];
     },
   };
-  const kernel: Pick<
-    Kernel,
-    "link" | "links" | "addresses" | "routes" | "nexthops" | "apply" | "xfrmPolicies"
-  > = {
-    link: async (name) => ({ ...external, name, up: true, running: true, loopback: false }),
-    links: async () => [],
-    addresses: async () => [],
-    routes: async () => [],
-    nexthops: async () => [],
-    apply: async () => [],
-    xfrmPolicies: async () => [],
-  };
+  const kernel = emptyKernel(external);
   const log = new RecordingLog();
   const health = new Health(log);
   const controller = new AbortController();
   const driver = new ActiveDriver({
     backend,
-    kernel: kernel as Kernel,
+    kernel,
     external,
     networks: [],
     health,
     log,
     timeouts: { prepare: 10_000, sync: 500, stop: 10_000 },
     host: {
-      kernel: kernel as Kernel,
+      kernel,
       log,
       run: () => Promise.reject(new Error("no commands here")),
       keepRunning: () => {

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import type { StoredLease } from "../../../core/lease/entry.ts";
 import type { LeaseAttrs } from "../../../core/lease/lease.ts";
 import { decideLoss, type OwnKeyView } from "../../../core/lease/loss.ts";
-import { range4, range6, stored } from "./arbitrary.ts";
+import { stored } from "./arbitrary.ts";
 
 const nodeId = "aaaaaaaaaaaa-111111111111";
 const attrs: LeaseAttrs = {
@@ -13,7 +13,6 @@ const attrs: LeaseAttrs = {
   backendData: { VNI: 1 },
 };
 const own = stored({ ipv4: "10.3.7.0/24" }, attrs);
-const ranges = { ipv4: range4() };
 
 function found(change: Partial<LeaseAttrs>, facts: Partial<StoredLease> = {}): StoredLease {
   return stored(own.subnets, { ...attrs, ...change }, facts);
@@ -27,7 +26,7 @@ function without(...names: (keyof LeaseAttrs)[]): StoredLease {
 }
 
 function decide(view: Partial<OwnKeyView>) {
-  return decideLoss({ lease: own, found: undefined, entries: [], ranges, ...view });
+  return decideLoss({ lease: own, found: undefined, entries: [], ...view });
 }
 
 describe("the key is there", () => {
@@ -100,7 +99,7 @@ describe("the key is there", () => {
 });
 
 describe("the key is gone", () => {
-  test("free and legal: the same subnet is taken back", () => {
+  test("free: the same subnet is taken back", () => {
     const others = [
       stored({ ipv4: "10.3.8.0/24" }, { publicIP: "192.0.2.2" }),
       { key: ".lock", reason: "the key is not a subnet" },
@@ -126,10 +125,5 @@ describe("the key is gone", () => {
   test("an unreadable key in our subnet keeps us from taking it", () => {
     const bad = { key: "10.3.7.0-25", reason: "the value is not JSON", subnets: { ipv4: "10.3.7.0/25" } };
     expect(decide({ entries: [bad] })).toMatchObject({ action: "conflict", holder: { key: bad.key } });
-  });
-
-  test("the config no longer has it: held, not taken again", () => {
-    expect(decide({ ranges: { ipv4: range4({ subnetMin: "10.3.8.0" }) } })).toMatchObject({ action: "hold" });
-    expect(decide({ ranges: { ipv4: range4(), ipv6: range6() } })).toMatchObject({ action: "hold" });
   });
 });

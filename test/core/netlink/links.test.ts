@@ -11,8 +11,7 @@ describe.each(IMPLEMENTATIONS)("links through %s", (_, open) => {
     const links = await host.kernel.links();
     const shown = await host.ns.json("ip", "-j", "-d", "link", "show");
     expect(links.map((link) => [link.index, link.name, link.mtu, link.mac, link.type])).toEqual(
-      // biome-ignore lint/suspicious/noExplicitAny: foreign JSON
-      shown.map((link: any) => [link.ifindex, link.ifname, link.mtu, link.address, link.linkinfo?.info_kind]),
+      shown.map((link) => [link.ifindex, link.ifname, link.mtu, link.address, link.linkinfo?.info_kind]),
     );
     const byName = Object.fromEntries(links.map((link) => [link.name, link]));
     expect(byName.lo).toMatchObject({ loopback: true, up: true, running: true });

@@ -25,8 +25,7 @@ describe.each(IMPLEMENTATIONS)("addresses through %s", (_, open) => {
     expect(await host.kernel.apply(put(...both))).toEqual([]);
     const [shown] = await host.ns.json("ip", "-j", "address", "show", "dev", "flannel.1", "scope", "global");
     // Some versions print an empty record for each address left out.
-    // biome-ignore lint/suspicious/noExplicitAny: foreign JSON
-    expect(shown.addr_info.filter((info: any) => info.local)).toMatchObject([
+    expect(shown.addr_info.filter((info) => info.local)).toMatchObject([
       { family: "inet", local: "10.5.72.0", prefixlen: 32 },
       { family: "inet6", local: "fd00:10:5::", prefixlen: 128 },
     ]);
@@ -74,7 +73,7 @@ describe.each(IMPLEMENTATIONS)("neighbours through %s", (_, open) => {
     await addFlannel(host.kernel);
     expect(await host.kernel.apply(put(neighbour("10.5.1.0"), neighbour("fd00:10:5:1::")))).toEqual([]);
     expect(await host.kernel.apply(put(neighbour("10.5.1.0", OTHER_MAC)))).toEqual([]);
-    expect(await host.ns.json("ip", "-j", "-4", "neighbour", "show", "dev", "flannel.1")).toEqual([
+    expect<unknown>(await host.ns.json("ip", "-j", "-4", "neighbour", "show", "dev", "flannel.1")).toEqual([
       { dst: "10.5.1.0", lladdr: OTHER_MAC, state: ["PERMANENT"] },
     ]);
     const state = { dev: "flannel.1", state: 0x80 };
@@ -110,7 +109,7 @@ describe.each(IMPLEMENTATIONS)("FDB entries through %s", (_, open) => {
     await addFlannel(host.kernel);
     expect(await host.kernel.apply(put(entry("192.0.2.7"), entry("192.0.2.8", OTHER_MAC)))).toEqual([]);
     expect(await host.kernel.apply(put(entry("192.0.2.9")))).toEqual([]);
-    const shown = await host.ns.json("bridge", "-j", "fdb", "show", "dev", "flannel.1");
+    const shown: readonly unknown[] = await host.ns.json("bridge", "-j", "fdb", "show", "dev", "flannel.1");
     expect(shown).toHaveLength(2);
     expect(shown).toContainEqual({ mac: MAC, dst: "192.0.2.9", flags: ["self"], state: "permanent" });
     const fdb = await host.kernel.fdb("flannel.1");

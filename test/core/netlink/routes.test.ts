@@ -41,8 +41,7 @@ describe.each(IMPLEMENTATIONS)("routes through %s", (_, open) => {
       "proto",
       "140",
     );
-    // biome-ignore lint/suspicious/noExplicitAny: foreign JSON
-    expect(Object.fromEntries(shown.map((route: any) => [route.dst, route]))).toMatchObject({
+    expect(Object.fromEntries(shown.map((route) => [route.dst, route]))).toMatchObject({
       "10.5.2.0/24": { gateway: "10.5.2.0", dev: "flannel.1", flags: ["onlink"], scope: "0", type: "1" },
       "10.5.3.0/24": { gateway: "192.0.2.3", dev: "eth0", flags: [], scope: "0" },
       "10.5.0.0/16": { dev: "flannel.1", scope: "253" },
@@ -149,8 +148,7 @@ describe.each(IMPLEMENTATIONS)("routes through %s", (_, open) => {
       "proto",
       "140",
     );
-    // biome-ignore lint/suspicious/noExplicitAny: foreign JSON
-    expect(Object.fromEntries(shown.map((route: any) => [route.dst, route]))).toMatchObject({
+    expect(Object.fromEntries(shown.map((route) => [route.dst, route]))).toMatchObject({
       "fd00:5:2::/64": { gateway: "fd00:5:2::", dev, metric: 1024, flags: ["onlink"] },
       "fd00:5:3::/64": { gateway: "2001:db8::3", dev: "eth0", metric: 9 },
       "fd00:5::/48": { dev, metric: 1024 },

@@ -81,9 +81,8 @@ async function openTopology() {
       await far.exec("nft", "reset", "counters");
       const { received } = await ping({ namespace: from === "pod" ? pod : host }, to, { count: 1 });
       const listed = await far.json("nft", "-j", "list", "counters");
-      // biome-ignore lint/suspicious/noExplicitAny: foreign JSON
-      const counters = listed.nftables.flatMap(({ counter }: any) =>
-        counter?.packets > 0 ? counter.name : [],
+      const counters = listed.nftables.flatMap(({ counter }) =>
+        counter && counter.packets > 0 ? counter.name : [],
       );
       return received === 1 ? counters.join() : "";
     },

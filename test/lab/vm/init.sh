@@ -37,6 +37,18 @@ chmod +x /run/modprobe
 echo /run/modprobe >/proc/sys/kernel/modprobe
 /run/modprobe -a ipv6 overlay br_netfilter tun 2>/dev/null
 
+# What is opened all the time lies in memory, over the same files of the host: those would be asked for each time.
+if [ -e /run/job/programs ]; then
+  mkdir -p /run/packed
+  tar x -C /run/packed -f "$(</run/job/programs)"
+  mkdir -p /run/changes
+  mv /run/packed/etc /run/changes/etc
+  mount -t overlay -o lowerdir=/run/packed/usr:/usr overlay /usr
+  repository=$(head -n 1 /run/job/see)
+  tar x -C /run/packed -f /run/job/sources
+  mount -t overlay -o "lowerdir=/run/packed$repository:$repository" overlay "$repository"
+fi
+
 # Places programs write to: changes stay in memory.
 for folder in /etc /root /var; do
   mkdir -p "/run/changes$folder" "/run/changes-work$folder"

@@ -100,7 +100,7 @@ prepare_qemu() {
 }
 
 # In a folder beside the final one, proved by a boot, then moved: a folder that exists is whole.
-# A shell of its own: `set -e` is off inside a condition.
+# Not to be called in a condition: `set -e` would be off in everything below it, and a step that fails not be told.
 prepare() {
   local kind=$1 folder=$2 status=0
   rm -rf "$folder.new"
@@ -116,7 +116,6 @@ prepare() {
     tail -n 20 "$folder.log" >&2
     rm -rf "$folder.new"
   fi
-  return $status
 }
 
 use_ready
@@ -126,7 +125,8 @@ flock 9
 use_ready
 say "preparing a kernel for tests in $cache (once)"
 for kind in $kinds; do
-  if prepare "$kind" "$cache/$kind-$recipe"; then use_ready; fi
+  prepare "$kind" "$cache/$kind-$recipe"
+  use_ready
 done
 say "no kernel for tests can be prepared on this machine"
 exit 1

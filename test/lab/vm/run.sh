@@ -70,8 +70,22 @@ boot_uml() {
     quiet loglevel=3 con=null con0=null,fd:1 uml_dir="$job" umid=guest </dev/null 2>&1 8>&-
 }
 
+# What the guest has in memory: the programs, packed once until other packages are installed, and the sources.
+pack() {
+  local programs
+  programs=$kernel/programs-$(cksum </var/lib/dpkg/status | cut -d' ' -f1).tar
+  if [ ! -e "$programs" ]; then
+    rm -f "$kernel"/programs-*
+    bash "$here/pack.sh" "$programs.$$"
+    mv "$programs.$$" "$programs"
+  fi
+  echo "$programs" >"$job/programs"
+  tar c -C / --exclude-vcs --exclude=node_modules --exclude=dist "${repository#/}" >"$job/sources"
+}
+
 boot_qemu() {
   local daemon
+  pack
   /usr/lib/qemu/virtiofsd --socket-path="$job/files" -o source=/ -o sandbox=chroot -o cache=always \
     >"$job/files.log" 2>&1 &
   daemon=$!

@@ -10,10 +10,10 @@ import { CloudDriver } from "../../../../core/dataplane/cloud/driver.ts";
 import { newDataplaneStats } from "../../../../core/dataplane/stats.ts";
 import type { Peer } from "../../../../core/lease/lease.ts";
 import { parsePrefix } from "../../../../core/net/prefix.ts";
-import type { Kernel } from "../../../../core/netlink/kernel.ts";
 import { Health } from "../../../../core/observe/health.ts";
 import { until } from "../../../lab/until.ts";
 import { RecordingLog } from "../../observe/recording-log.ts";
+import { emptyKernel } from "../empty-kernel.ts";
 
 const OWN = "10.244.1.0/24";
 const external = { name: "eth0", index: 2, mtu: 9001, ipv4: "192.0.2.1" };
@@ -57,18 +57,7 @@ function setUp() {
       cloud.routes.push({ dst: change.dst, target: change.target, kind: "node", state: "active" });
     },
   };
-  const kernel: Pick<
-    Kernel,
-    "link" | "links" | "addresses" | "routes" | "nexthops" | "apply" | "xfrmPolicies"
-  > = {
-    link: async (name) => ({ ...external, name, up: true, running: true, loopback: false }),
-    links: async () => [],
-    addresses: async () => [],
-    routes: async () => [],
-    nexthops: async () => [],
-    apply: async () => [],
-    xfrmPolicies: async () => [],
-  };
+  const kernel = emptyKernel(external);
   const log = new RecordingLog();
   const health = new Health(log);
   const controller = new AbortController();
@@ -76,7 +65,7 @@ function setUp() {
   const driver = new CloudDriver({
     backend,
     host: { log, signal: controller.signal },
-    kernel: kernel as Kernel,
+    kernel,
     external,
     networks: [],
     ranges: [{ network: parsePrefix("10.244.0.0/16")!, subnetLen: 24 }],

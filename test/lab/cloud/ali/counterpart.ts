@@ -1,12 +1,12 @@
 import type { Host } from "../../host.ts";
 import type { Switch } from "../../switch.ts";
-import type { Counterpart, CounterpartRoute } from "../counterpart.ts";
+import { ApiCounterpart } from "../api-counterpart.ts";
+import type { CounterpartRoute } from "../counterpart.ts";
 import { AliMetadata } from "./metadata.ts";
 import { AliApi } from "./vpc-api.ts";
 
 /** Alibaba Cloud: the VPC API on the switch, a metadata service on every host. */
-export class AliCounterpart implements Counterpart {
-  readonly api: AliApi;
+export class AliCounterpart extends ApiCounterpart<AliApi, AliMetadata> {
   readonly names = {
     read: "DescribeRouteEntryList",
     create: "CreateRouteEntry",
@@ -35,11 +35,9 @@ export class AliCounterpart implements Counterpart {
       message: "The maximum number of route entries is exceeded.",
     },
   };
-  readonly metadata: AliMetadata[] = [];
-  readonly #stack = new AsyncDisposableStack();
 
   constructor(on: Switch) {
-    this.api = this.#stack.use(new AliApi(on.namespace, on.ipv4));
+    super(new AliApi(on.namespace, on.ipv4));
     this.api.add("192.0.2.0/24", "local", { hopType: "service", type: "System" });
   }
 
@@ -47,40 +45,10 @@ export class AliCounterpart implements Counterpart {
     return { Type: "ali-vpc", Endpoint: this.api.url, CheckInterval: 1, StaleRouteGrace: 2 };
   }
 
-  get faults() {
-    return this.api.faults;
-  }
-
-  get calls(): readonly string[] {
-    return this.api.calls;
-  }
-
-  get changes(): readonly string[] {
-    return this.api.calls.filter((call) => !call.startsWith("Describe"));
-  }
-
-  get ahead(): number {
-    return this.api.ahead;
-  }
-
-  set ahead(ms: number) {
-    this.api.ahead = ms;
-  }
-
-  permissionsOf(call: string): readonly string[] {
-    return [`vpc:${call}`];
-  }
-
-  env(): Readonly<Record<string, string>> {
-    return {};
-  }
-
   async join(host: Host): Promise<string> {
     const instance = `i-bp1node${host.number}`;
     this.api.instances.add(instance);
-    this.metadata.push(
-      this.#stack.use(await AliMetadata.start(host.namespace, instance, () => this.api.keys)),
-    );
+    this.metadata.push(await AliMetadata.start(host.namespace, instance, () => this.api.keys));
     return instance;
   }
 
@@ -108,13 +76,5 @@ export class AliCounterpart implements Counterpart {
 
   rotate(): void {
     this.api.keys = { id: "STS.test2", secret: "another", token: "token-2" };
-  }
-
-  breakMetadata(broken: boolean): void {
-    for (const each of this.metadata) each.broken = broken;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#stack.disposeAsync();
   }
 }

@@ -1,6 +1,7 @@
 import type { Namespace } from "../../namespace.ts";
+import type { CloudKeys } from "../api.ts";
 import { type Listener, listen } from "../listener.ts";
-import { type AliKeys, REGION, VPC, VSWITCH } from "./vpc-api.ts";
+import { REGION, VPC, VSWITCH } from "./vpc-api.ts";
 
 const ADDRESS = "100.100.100.200";
 const ROLE = "flannel-node";
@@ -11,18 +12,18 @@ export class AliMetadata implements AsyncDisposable {
   /** Whether a RAM role is attached. */
   hasRole = true;
   readonly #instance: string;
-  readonly #keys: () => AliKeys;
+  readonly #keys: () => CloudKeys;
   readonly #tokens = new Set<string>();
   readonly #listener: Listener;
 
-  private constructor(namespace: Namespace, instance: string, keys: () => AliKeys) {
+  private constructor(namespace: Namespace, instance: string, keys: () => CloudKeys) {
     this.#instance = instance;
     this.#keys = keys;
     this.#listener = listen(namespace, { address: ADDRESS, port: 80 }, (request) => this.#answer(request));
   }
 
   /** Gives the namespace the address of the service, and serves it there. */
-  static async start(namespace: Namespace, instance: string, keys: () => AliKeys): Promise<AliMetadata> {
+  static async start(namespace: Namespace, instance: string, keys: () => CloudKeys): Promise<AliMetadata> {
     await namespace.ip(`address replace ${ADDRESS}/32 dev lo`);
     return new AliMetadata(namespace, instance, keys);
   }

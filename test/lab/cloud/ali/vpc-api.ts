@@ -1,17 +1,8 @@
 import { createHash } from "node:crypto";
 import { OpenApiUtil } from "@alicloud/openapi-core";
-import type { Namespace } from "../../namespace.ts";
-import { Faults } from "../faults.ts";
-import { type Listener, listen, problems } from "../listener.ts";
+import { CloudApi, type CloudCall, type CloudKeys, Refusal } from "../api.ts";
+import { problems } from "../listener.ts";
 import { checkAnswer, checkQuery, VERSION } from "./description.ts";
-
-/** Keys that the API accepts. */
-export interface AliKeys {
-  readonly id: string;
-  readonly secret: string;
-  /** Of a role; absent for a user's own keys. */
-  readonly token?: string;
-}
 
 /** An entry of the route table. */
 export interface StateEntry {
@@ -26,15 +17,6 @@ export interface StateEntry {
   left: number;
 }
 
-class Refusal extends Error {
-  readonly code: string;
-
-  constructor(code: string, message: string) {
-    super(message);
-    this.code = code;
-  }
-}
-
 export const REGION = "cn-hangzhou";
 export const VPC = "vpc-bp15zckdt37pq72zvw3";
 export const VSWITCH = "vsw-bp1s5fnvk4gn2tws03624";
@@ -47,24 +29,11 @@ const PAGE = 100;
 const SLOWNESS = 2;
 
 /** Alibaba's VPC API on one VPC: parameters are checked against the names of its own SDK, and the signature by it. */
-export class AliApi implements AsyncDisposable {
-  readonly faults = new Faults();
-  readonly calls: string[] = [];
+export class AliApi extends CloudApi {
   readonly instances = new Set<string>();
   entries: StateEntry[] = [];
-  keys: AliKeys = { id: "STS.test1", secret: "s3cr3t-Hunter2", token: "token-1" };
-  /** ms by which the clock of the API is ahead. */
-  ahead = 0;
+  keys: CloudKeys = { id: "STS.test1", secret: "s3cr3t-Hunter2", token: "token-1" };
   #made = 0;
-  readonly #listener: Listener;
-
-  constructor(namespace?: Namespace, address = "127.0.0.1") {
-    this.#listener = listen(namespace, { address }, (request) => this.#answer(request));
-  }
-
-  get url(): string {
-    return this.#listener.url;
-  }
 
   /** Adds an entry that is in force. */
   add(dst: string, hop: string, rest: Partial<StateEntry> = {}): StateEntry {
@@ -84,40 +53,34 @@ export class AliApi implements AsyncDisposable {
     return entry;
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#listener[Symbol.asyncDispose]();
-  }
-
-  async #answer(request: Request): Promise<Response> {
+  protected async receive(request: Request): Promise<CloudCall> {
     const url = new URL(request.url);
-    const action = request.headers.get("x-acs-action") ?? "";
+    const name = request.headers.get("x-acs-action") ?? "";
     if (request.headers.get("x-acs-version") !== VERSION)
       throw new Error(`version ${request.headers.get("x-acs-version")}`);
-    const query = checkQuery(action, url.searchParams);
+    const query = checkQuery(name, url.searchParams);
     const body = await request.text();
-    this.calls.push(action);
-    const refuse = (status: number, Code: string, Message: string) =>
-      Response.json({ RequestId: crypto.randomUUID(), HostId: url.host, Code, Message }, { status });
-    const fault = this.faults.take(action);
-    if (fault && "hang" in fault) await Bun.sleep(fault.hang);
-    if (fault && "status" in fault) return refuse(fault.status, fault.code, fault.message ?? fault.code);
-    const problem = this.#judge(request, url, body);
+    const perform = () => {
+      this.#admit(name, request, this.#judge(request, url, body));
+      const answer = checkAnswer(name, { RequestId: crypto.randomUUID(), ...this.#perform(name, query) });
+      return new Response(answer, { headers: { "content-type": "application/json" } });
+    };
+    return { name, perform };
+  }
+
+  protected refuse(status: number, Code: string, Message: string): Response {
+    const HostId = new URL(this.url).host;
+    return Response.json({ RequestId: crypto.randomUUID(), HostId, Code, Message }, { status });
+  }
+
+  /** Lets nobody in with other keys than ours, or with a clock that is off. */
+  #admit(action: string, request: Request, problem: string | undefined): void {
     if (problem === "id")
-      return refuse(404, "InvalidAccessKeyId.NotFound", "Specified access key is not found.");
+      throw new Refusal(404, "InvalidAccessKeyId.NotFound", "Specified access key is not found.");
     if (problem !== undefined) problems.push(new Error(`${action}: ${problem}`));
     const date = Date.parse(request.headers.get("x-acs-date") ?? "");
-    if (!(Math.abs(date - Date.now() - this.ahead) < SKEW_MS)) {
-      return refuse(400, "InvalidTimeStamp.Expired", "Specified time stamp or date value is expired.");
-    }
-    try {
-      const answer = checkAnswer(action, { RequestId: crypto.randomUUID(), ...this.#perform(action, query) });
-      if (fault && "doneBut" in fault)
-        return refuse(fault.doneBut, "InternalError", "The request processing has failed.");
-      return new Response(answer, { headers: { "content-type": "application/json" } });
-    } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
-      return refuse(400, error.code, error.message);
-    }
+    if (!(Math.abs(date - this.now) < SKEW_MS))
+      throw new Refusal(400, "InvalidTimeStamp.Expired", "Specified time stamp or date value is expired.");
   }
 
   /** What is wrong with the keys or the signature (ACS3-HMAC-SHA256), by the official signer. */
@@ -156,7 +119,8 @@ export class AliApi implements AsyncDisposable {
   }
 
   #perform(action: string, query: Readonly<Record<string, string>>): Readonly<Record<string, unknown>> {
-    if (query.RegionId !== REGION) throw new Refusal("InvalidRegionId.NotFound", `region ${query.RegionId}`);
+    if (query.RegionId !== REGION)
+      throw new Refusal(400, "InvalidRegionId.NotFound", `region ${query.RegionId}`);
     switch (action) {
       case "DescribeRouteTableList":
         return this.#tables(query);
@@ -173,7 +137,7 @@ export class AliApi implements AsyncDisposable {
 
   #tables({ VpcId, PageNumber = "1", PageSize = "10" }: Readonly<Record<string, string>>) {
     if (VpcId !== VPC)
-      throw new Refusal("InvalidVpcId.NotFound", "Specified value of VpcId is not found in our record.");
+      throw new Refusal(400, "InvalidVpcId.NotFound", "Specified value of VpcId is not found in our record.");
     const all = [
       { RouteTableId: "vtb-0system", RouteTableType: "System", VSwitchIds: { VSwitchId: ["vsw-0other"] } },
       { RouteTableId: TABLE, RouteTableType: "Custom", VSwitchIds: { VSwitchId: [VSWITCH] } },
@@ -190,9 +154,9 @@ export class AliApi implements AsyncDisposable {
   #list(query: Readonly<Record<string, string>>) {
     const { RouteTableId, MaxResult = "10", NextToken = "0", DestinationCidrBlock } = query;
     if (RouteTableId !== TABLE)
-      throw new Refusal("InvalidRouteTableId.NotFound", "Specified route table is not found.");
+      throw new Refusal(400, "InvalidRouteTableId.NotFound", "Specified route table is not found.");
     const size = Number(MaxResult);
-    if (size < 1 || size > PAGE) throw new Refusal("InvalidParameter", `MaxResult ${size}`);
+    if (size < 1 || size > PAGE) throw new Refusal(400, "InvalidParameter", `MaxResult ${size}`);
     const all = this.entries.filter(
       ({ dst }) => DestinationCidrBlock === undefined || dst === DestinationCidrBlock,
     );
@@ -225,12 +189,12 @@ export class AliApi implements AsyncDisposable {
     Description = "",
   }: Readonly<Record<string, string>>) {
     if (RouteTableId !== TABLE)
-      throw new Refusal("InvalidRouteTableId.NotFound", "Specified route table is not found.");
-    if (!this.instances.has(NextHopId)) throw new Refusal("InvalidNextHopId.NotFound", NextHopId);
+      throw new Refusal(400, "InvalidRouteTableId.NotFound", "Specified route table is not found.");
+    if (!this.instances.has(NextHopId)) throw new Refusal(400, "InvalidNextHopId.NotFound", NextHopId);
     if (this.entries.some(({ left }) => left > 0))
-      throw new Refusal("TaskConflict", "The operation is too frequent.");
+      throw new Refusal(400, "TaskConflict", "The operation is too frequent.");
     if (this.entries.some(({ dst }) => dst === DestinationCidrBlock)) {
-      throw new Refusal("InvalidCIDRBlock.Duplicate", "Specified CIDR block is already exists.");
+      throw new Refusal(400, "InvalidCIDRBlock.Duplicate", "Specified CIDR block is already exists.");
     }
     const { id } = this.add(DestinationCidrBlock, NextHopId, {
       hopType: NextHopType,
@@ -246,8 +210,8 @@ export class AliApi implements AsyncDisposable {
         ? dst === DestinationCidrBlock && RouteTableId === TABLE
         : id === RouteEntryId,
     );
-    if (!found) throw new Refusal("InvalidRouteEntry.NotFound", "Specified route entry does not exist.");
-    if (found.type !== "Custom") throw new Refusal("Forbidden.SystemRoute", "system route");
+    if (!found) throw new Refusal(400, "InvalidRouteEntry.NotFound", "Specified route entry does not exist.");
+    if (found.type !== "Custom") throw new Refusal(400, "Forbidden.SystemRoute", "system route");
     this.entries = this.entries.filter((entry) => entry !== found);
     return {};
   }

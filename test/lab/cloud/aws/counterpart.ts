@@ -1,6 +1,7 @@
 import type { Host } from "../../host.ts";
 import type { Switch } from "../../switch.ts";
-import type { Counterpart, CounterpartRoute } from "../counterpart.ts";
+import { ApiCounterpart } from "../api-counterpart.ts";
+import type { CounterpartRoute } from "../counterpart.ts";
 import { Ec2Api } from "./ec2-api.ts";
 import { Imds } from "./metadata.ts";
 import type { StateRoute, StateTable } from "./vpc-state.ts";
@@ -10,8 +11,7 @@ const SUBNET = "subnet-0123456789abcdef0";
 const TABLE = "rtb-0123456789abcdef0";
 
 /** AWS: EC2 on the switch, a metadata service on every host. */
-export class AwsCounterpart implements Counterpart {
-  readonly api: Ec2Api;
+export class AwsCounterpart extends ApiCounterpart<Ec2Api, Imds> {
   readonly table: StateTable;
   readonly backend = { Type: "aws-vpc", CheckInterval: 1, StaleRouteGrace: 2 };
   readonly names = {
@@ -34,39 +34,17 @@ export class AwsCounterpart implements Counterpart {
       message: "The maximum number of routes has been reached.",
     },
   };
-  readonly imds = new Map<Host, Imds>();
-  readonly #stack = new AsyncDisposableStack();
 
   constructor(on: Switch) {
-    this.api = this.#stack.use(new Ec2Api(on.namespace, on.ipv4));
+    super(new Ec2Api(on.namespace, on.ipv4));
     this.table = this.api.vpc.addTable(TABLE, { subnets: [SUBNET] });
   }
 
-  get faults() {
-    return this.api.faults;
-  }
-
-  get calls(): readonly string[] {
-    return this.api.calls;
-  }
-
-  get changes(): readonly string[] {
-    return this.api.changes;
-  }
-
-  get ahead(): number {
-    return this.api.ahead;
-  }
-
-  set ahead(ms: number) {
-    this.api.ahead = ms;
-  }
-
-  permissionsOf(call: string): readonly string[] {
+  override permissionsOf(call: string): readonly string[] {
     return [`ec2:${call}`];
   }
 
-  env(): Readonly<Record<string, string>> {
+  override env(): Readonly<Record<string, string>> {
     return { AWS_ENDPOINT_URL_EC2: this.api.url };
   }
 
@@ -85,8 +63,7 @@ export class AwsCounterpart implements Counterpart {
       { ...common, id, subnet: SUBNET, addresses: [`198.51.100.10${host.number}`, host.ipv4] },
     );
     const keys = () => this.api.keys;
-    const imds = await Imds.start(host.namespace, { instanceId: instance, region: REGION, keys });
-    this.imds.set(host, this.#stack.use(imds));
+    this.metadata.push(await Imds.start(host.namespace, { instanceId: instance, region: REGION, keys }));
     return id;
   }
 
@@ -139,14 +116,6 @@ export class AwsCounterpart implements Counterpart {
 
   rotate(): void {
     this.api.keys = { accessKeyId: "ASIATEST2", secretAccessKey: "another", sessionToken: "token-2" };
-  }
-
-  breakMetadata(broken: boolean): void {
-    for (const imds of this.imds.values()) imds.broken = broken;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#stack.disposeAsync();
   }
 }
 

@@ -1,12 +1,10 @@
+import { Refusal } from "../api.ts";
 import type { Parameters } from "./query.ts";
 
 /** An error of EC2. */
-export class Ec2Error extends Error {
-  readonly code: string;
-
+class Ec2Error extends Refusal {
   constructor(code: string, message: string) {
-    super(message);
-    this.code = code;
+    super(400, code, message);
   }
 }
 
@@ -71,7 +69,7 @@ export class VpcState {
     return table;
   }
 
-  /** Carries an operation out. Throws Ec2Error. */
+  /** Carries an operation out. Throws a {@link Refusal}. */
   perform(action: string, parameters: Parameters): Parameters {
     switch (action) {
       case "DescribeInstances":

@@ -1,6 +1,5 @@
-import type { Namespace } from "../../namespace.ts";
-import { Faults } from "../faults.ts";
-import { type Listener, listen, problems } from "../listener.ts";
+import { CloudApi, type CloudCall, Refusal } from "../api.ts";
+import { problems } from "../listener.ts";
 import { type ReadCall, readCall, writeAnswer } from "./description.ts";
 
 /** A `Route` of the Compute API. */
@@ -17,17 +16,6 @@ interface StateOperation {
   readonly error?: { readonly code: string; readonly status: number };
 }
 
-class Refusal extends Error {
-  readonly status: number;
-  readonly reason: string;
-
-  constructor(status: number, reason: string, message: string) {
-    super(message);
-    this.status = status;
-    this.reason = reason;
-  }
-}
-
 export const PROJECT = "test-project";
 export const ZONE = "europe-west1-b";
 /** Looks at an operation until it is done. */
@@ -36,10 +24,7 @@ const SLOWNESS = 2;
 const PAGE = 500;
 
 /** Google's Compute API on one project: requests are checked against its discovery document, and their token. */
-export class ComputeApi implements AsyncDisposable {
-  readonly faults = new Faults();
-  /** Ids of methods in order of arrival. */
-  readonly calls: string[] = [];
+export class ComputeApi extends CloudApi {
   readonly routes: StateRoute[] = [];
   /** Instances by name, and whether they may forward. */
   readonly instances = new Map<string, boolean>();
@@ -48,43 +33,36 @@ export class ComputeApi implements AsyncDisposable {
   /** What the next operations end with. */
   readonly endings: { readonly code: string; readonly status: number }[] = [];
   readonly #operations = new Map<string, StateOperation>();
-  readonly #listener: Listener;
-
-  constructor(namespace?: Namespace, address = "127.0.0.1") {
-    this.#listener = listen(namespace, { address }, (request) => this.#answer(request));
-  }
 
   /** For `CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE`. */
-  get url(): string {
-    return `${this.#listener.url}/compute/v1/`;
+  override get url(): string {
+    return `${super.url}/compute/v1/`;
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#listener[Symbol.asyncDispose]();
+  override get changes(): readonly string[] {
+    return this.calls.filter((call) => /insert|delete/.test(call));
   }
 
-  async #answer(request: Request): Promise<Response> {
+  protected async receive(request: Request): Promise<CloudCall> {
     const call = readCall(request.method, new URL(request.url), await request.text());
-    this.calls.push(call.id);
-    const refuse = (status: number, reason: string, message: string) =>
-      Response.json(
-        { error: { code: status, message, errors: [{ message, domain: "global", reason }] } },
-        { status },
-      );
-    const fault = this.faults.take(call.id);
-    if (fault && "hang" in fault) await Bun.sleep(fault.hang);
-    if (fault && "status" in fault) return refuse(fault.status, fault.code, fault.message ?? fault.code);
-    const authorization = request.headers.get("authorization");
-    if (!authorization?.startsWith("Bearer ")) problems.push(new Error(`${call.id}: no bearer token`));
-    if (authorization !== `Bearer ${this.token}`) return refuse(401, "authError", "Invalid Credentials");
-    try {
+    const perform = () => {
+      const authorization = request.headers.get("authorization");
+      if (!authorization?.startsWith("Bearer ")) problems.push(new Error(`${call.id}: no bearer token`));
+      if (authorization !== `Bearer ${this.token}`)
+        throw new Refusal(401, "authError", "Invalid Credentials");
       const answer = writeAnswer(call.id, this.#perform(call));
-      if (fault && "doneBut" in fault) return refuse(fault.doneBut, "backendError", "Internal error");
       return new Response(answer, { headers: { "content-type": "application/json" } });
-    } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
-      return refuse(error.status, error.reason, error.message);
-    }
+    };
+    return { name: call.id, perform };
+  }
+
+  protected refuse(status: number, reason: string, message: string): Response {
+    const errors = [{ message, domain: "global", reason }];
+    return Response.json({ error: { code: status, message, errors } }, { status });
+  }
+
+  protected override fail(status: number): Response {
+    return this.refuse(status, "backendError", "Internal error");
   }
 
   #perform({ id, parameters, body }: ReadCall): object {

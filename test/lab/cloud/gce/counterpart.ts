@@ -1,6 +1,7 @@
 import type { Host } from "../../host.ts";
 import type { Switch } from "../../switch.ts";
-import type { Counterpart, CounterpartRoute } from "../counterpart.ts";
+import { ApiCounterpart } from "../api-counterpart.ts";
+import type { CounterpartRoute } from "../counterpart.ts";
 import { ComputeApi, PROJECT, type StateRoute, ZONE } from "./compute-api.ts";
 import { GceMetadata } from "./metadata.ts";
 
@@ -18,8 +19,7 @@ const PERMISSIONS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Google Cloud: the Compute API on the switch, a metadata server on every host. */
-export class GceCounterpart implements Counterpart {
-  readonly api: ComputeApi;
+export class GceCounterpart extends ApiCounterpart<ComputeApi, GceMetadata> {
   readonly backend = { Type: "gce", CheckInterval: 1, StaleRouteGrace: 2 };
   readonly names = {
     read: "compute.routes.list",
@@ -37,32 +37,16 @@ export class GceCounterpart implements Counterpart {
     expired: { status: 401, code: "authError", message: "Invalid Credentials" },
     full: { status: 403, code: "quotaExceeded", message: "Quota 'ROUTES' exceeded.  Limit: 250.0" },
   };
-  /** A token is good for any clock. */
-  ahead = 0;
-  readonly #metadata: GceMetadata[] = [];
-  readonly #stack = new AsyncDisposableStack();
 
   constructor(on: Switch) {
-    this.api = this.#stack.use(new ComputeApi(on.namespace, on.ipv4));
+    super(new ComputeApi(on.namespace, on.ipv4));
   }
 
-  get faults() {
-    return this.api.faults;
-  }
-
-  get calls(): readonly string[] {
-    return this.api.calls;
-  }
-
-  get changes(): readonly string[] {
-    return this.api.calls.filter((call) => /insert|delete/.test(call));
-  }
-
-  permissionsOf(call: string): readonly string[] {
+  override permissionsOf(call: string): readonly string[] {
     return PERMISSIONS[call] ?? [call];
   }
 
-  env(): Readonly<Record<string, string>> {
+  override env(): Readonly<Record<string, string>> {
     return { CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE: this.api.url };
   }
 
@@ -71,7 +55,7 @@ export class GceCounterpart implements Counterpart {
     this.api.instances.set(name, true);
     const token = () => this.api.token;
     const instance = { name, address: host.ipv4, network: NETWORK, token };
-    this.#metadata.push(this.#stack.use(await GceMetadata.start(host.namespace, instance)));
+    this.metadata.push(await GceMetadata.start(host.namespace, instance));
     return `${ZONE}/${name}`;
   }
 
@@ -143,14 +127,6 @@ export class GceCounterpart implements Counterpart {
 
   rotate(): void {
     this.api.token = "ya29.another";
-  }
-
-  breakMetadata(broken: boolean): void {
-    for (const each of this.#metadata) each.broken = broken;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#stack.disposeAsync();
   }
 }
 

@@ -1,12 +1,12 @@
 import type { Host } from "../../host.ts";
 import type { Switch } from "../../switch.ts";
-import type { Counterpart, CounterpartRoute } from "../counterpart.ts";
+import { ApiCounterpart } from "../api-counterpart.ts";
+import type { CounterpartRoute } from "../counterpart.ts";
 import { TencentMetadata } from "./metadata.ts";
 import { TencentApi } from "./vpc-api.ts";
 
 /** Tencent Cloud: the VPC API on the switch, a metadata service on every host. */
-export class TencentCounterpart implements Counterpart {
-  readonly api: TencentApi;
+export class TencentCounterpart extends ApiCounterpart<TencentApi, TencentMetadata> {
   readonly names = {
     read: "DescribeRouteTables",
     create: "CreateRoutes",
@@ -31,11 +31,9 @@ export class TencentCounterpart implements Counterpart {
     },
     full: { status: 200, code: "LimitExceeded", message: "The number of routes exceeds the limit." },
   };
-  readonly metadata: TencentMetadata[] = [];
-  readonly #stack = new AsyncDisposableStack();
 
   constructor(on: Switch) {
-    this.api = this.#stack.use(new TencentApi(on.namespace, on.ipv4));
+    super(new TencentApi(on.namespace, on.ipv4));
     this.api.add("192.0.2.0/24", "Local", { GatewayType: "LOCAL", RouteType: "NETD" });
   }
 
@@ -43,37 +41,9 @@ export class TencentCounterpart implements Counterpart {
     return { Type: "tencent-vpc", Endpoint: this.api.url, CheckInterval: 1, StaleRouteGrace: 2 };
   }
 
-  get faults() {
-    return this.api.faults;
-  }
-
-  get calls(): readonly string[] {
-    return this.api.calls;
-  }
-
-  get changes(): readonly string[] {
-    return this.api.calls.filter((call) => !call.startsWith("Describe"));
-  }
-
-  get ahead(): number {
-    return this.api.ahead;
-  }
-
-  set ahead(ms: number) {
-    this.api.ahead = ms;
-  }
-
-  permissionsOf(call: string): readonly string[] {
-    return [`vpc:${call}`];
-  }
-
-  env(): Readonly<Record<string, string>> {
-    return {};
-  }
-
   async join(host: Host): Promise<string> {
     this.api.instances.add(host.ipv4);
-    this.metadata.push(this.#stack.use(await TencentMetadata.start(host, () => this.api.keys)));
+    this.metadata.push(await TencentMetadata.start(host, () => this.api.keys));
     return host.ipv4;
   }
 
@@ -103,13 +73,5 @@ export class TencentCounterpart implements Counterpart {
 
   rotate(): void {
     this.api.keys = { id: "AKIDtest2", secret: "another", token: "token-2" };
-  }
-
-  breakMetadata(broken: boolean): void {
-    for (const each of this.metadata) each.broken = broken;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#stack.disposeAsync();
   }
 }

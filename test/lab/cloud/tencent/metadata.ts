@@ -1,7 +1,8 @@
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import type { Host } from "../../host.ts";
+import type { CloudKeys } from "../api.ts";
 import { type Listener, listen } from "../listener.ts";
-import { REGION, SUBNET, type TencentKeys, VPC } from "./vpc-api.ts";
+import { REGION, SUBNET, VPC } from "./vpc-api.ts";
 
 const ADDRESS = "169.254.0.23";
 const NAME = "metadata.tencentyun.com";
@@ -11,11 +12,11 @@ const ROLE = "flannel-node";
 export class TencentMetadata implements AsyncDisposable {
   broken = false;
   readonly #host: Host;
-  readonly #keys: () => TencentKeys;
+  readonly #keys: () => CloudKeys;
   readonly #listener: Listener;
   readonly #folder: string;
 
-  private constructor(host: Host, keys: () => TencentKeys) {
+  private constructor(host: Host, keys: () => CloudKeys) {
     this.#host = host;
     this.#keys = keys;
     this.#folder = `/etc/netns/${host.namespace.name}`;
@@ -27,7 +28,7 @@ export class TencentMetadata implements AsyncDisposable {
   }
 
   /** Gives the host the address and the name of the service, and serves it there. */
-  static async start(host: Host, keys: () => TencentKeys): Promise<TencentMetadata> {
+  static async start(host: Host, keys: () => CloudKeys): Promise<TencentMetadata> {
     await host.namespace.ip(`address replace ${ADDRESS}/32 dev lo`);
     return new TencentMetadata(host, keys);
   }

@@ -1,16 +1,7 @@
 import Sign from "tencentcloud-sdk-nodejs-common/tencentcloud/common/sign";
-import type { Namespace } from "../../namespace.ts";
-import { Faults } from "../faults.ts";
-import { type Listener, listen, problems } from "../listener.ts";
+import { CloudApi, type CloudCall, type CloudKeys, Refusal } from "../api.ts";
+import { problems } from "../listener.ts";
 import { check, VERSION } from "./description.ts";
-
-/** Keys that the API accepts. */
-export interface TencentKeys {
-  readonly id: string;
-  readonly secret: string;
-  /** Of a role; absent for a user's own keys. */
-  readonly token?: string;
-}
 
 /** A route as the API describes it. */
 export interface StateRoute {
@@ -29,15 +20,6 @@ interface RoutesRequest {
     Pick<StateRoute, "DestinationCidrBlock" | "GatewayType" | "GatewayId">)[];
 }
 
-class Refusal extends Error {
-  readonly code: string;
-
-  constructor(code: string, message: string) {
-    super(message);
-    this.code = code;
-  }
-}
-
 export const REGION = "ap-guangzhou";
 export const VPC = "vpc-0123abcd";
 export const SUBNET = "subnet-0123abcd";
@@ -46,27 +28,16 @@ export const TABLE = "rtb-0123abcd";
 const SKEW_S = 300;
 /** Tables on a page at most; little, so that ours is not on the first. */
 const PAGE = 2;
+/** Status of all answers of the API. */
+const OK = 200;
 
 /** Tencent's VPC API on one VPC: parameters are checked against its own SDK's types, the signature by its signer. */
-export class TencentApi implements AsyncDisposable {
-  readonly faults = new Faults();
-  readonly calls: string[] = [];
+export class TencentApi extends CloudApi {
   /** Private addresses of instances. */
   readonly instances = new Set<string>();
   routes: StateRoute[] = [];
-  keys: TencentKeys = { id: "AKIDtest1", secret: "s3cr3t-Hunter2", token: "token-1" };
-  /** ms by which the clock of the API is ahead. */
-  ahead = 0;
+  keys: CloudKeys = { id: "AKIDtest1", secret: "s3cr3t-Hunter2", token: "token-1" };
   #made = 0;
-  readonly #listener: Listener;
-
-  constructor(namespace?: Namespace, address = "127.0.0.1") {
-    this.#listener = listen(namespace, { address }, (request) => this.#answer(request));
-  }
-
-  get url(): string {
-    return this.#listener.url;
-  }
 
   /** Adds a route. */
   add(DestinationCidrBlock: string, GatewayId: string, rest: Partial<StateRoute> = {}): void {
@@ -75,50 +46,44 @@ export class TencentApi implements AsyncDisposable {
     this.routes.push({ RouteId: this.#made, DestinationCidrBlock, GatewayId, ...common, ...rest });
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#listener[Symbol.asyncDispose]();
-  }
-
-  async #answer(request: Request): Promise<Response> {
+  protected async receive(request: Request): Promise<CloudCall> {
     const header = (name: string) => request.headers.get(name) ?? "";
-    const action = header("x-tc-action");
-    const body = await request.text();
+    const name = header("x-tc-action");
     if (header("x-tc-version") !== VERSION) throw new Error(`version ${header("x-tc-version")}`);
     if (request.method !== "POST") throw new Error(`method ${request.method}`);
-    const parameters: unknown = JSON.parse(body);
-    check(`${action}Request`, parameters);
-    this.calls.push(action);
-    const answer = (value: object) =>
-      Response.json({ Response: { ...value, RequestId: crypto.randomUUID() } });
-    const refuse = (Code: string, Message: string) => answer({ Error: { Code, Message } });
-    const fault = this.faults.take(action);
-    if (fault && "hang" in fault) await Bun.sleep(fault.hang);
-    if (fault && "status" in fault) {
-      return fault.status === 200
-        ? refuse(fault.code, fault.message ?? fault.code)
-        : new Response(fault.code, { status: fault.status });
-    }
-    if (header("x-tc-region") !== REGION) return refuse("UnsupportedRegion", header("x-tc-region"));
-    const problem = this.#judge(request, parameters);
+    const parameters: unknown = JSON.parse(await request.text());
+    check(`${name}Request`, parameters);
+    const perform = () => {
+      if (header("x-tc-region") !== REGION) throw new Refusal(OK, "UnsupportedRegion", header("x-tc-region"));
+      this.#admit(name, request, this.#judge(request, parameters));
+      const value = this.#perform(name, parameters);
+      check(`${name}Response`, value);
+      return answer(value);
+    };
+    return { name, perform };
+  }
+
+  /** What the API refuses has the status of what it does; other ones come from what stands before it. */
+  protected refuse(status: number, Code: string, Message: string): Response {
+    return status === OK ? answer({ Error: { Code, Message } }) : new Response(Code, { status });
+  }
+
+  /** Lets nobody in with other keys than ours, or with a clock that is off. */
+  #admit(action: string, request: Request, problem: string | undefined): void {
     if (problem === "id")
-      return refuse(
+      throw new Refusal(
+        OK,
         "AuthFailure.SecretIdNotFound",
         "The SecretId is not found, please ensure that your SecretId is correct.",
       );
     if (problem !== undefined) problems.push(new Error(`${action}: ${problem}`));
-    if (Math.abs(Number(header("x-tc-timestamp")) - (Date.now() + this.ahead) / 1000) > SKEW_S) {
-      return refuse(
+    const timestamp = Number(request.headers.get("x-tc-timestamp"));
+    if (Math.abs(timestamp - this.now / 1000) > SKEW_S) {
+      throw new Refusal(
+        OK,
         "AuthFailure.SignatureExpire",
         "The provided credentials could not be validated. Please ensure your signature is valid and not expired.",
       );
-    }
-    try {
-      const value = this.#perform(action, parameters);
-      check(`${action}Response`, value);
-      return fault && "doneBut" in fault ? new Response("", { status: fault.doneBut }) : answer(value);
-    } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
-      return refuse(error.code, error.message);
     }
   }
 
@@ -155,10 +120,10 @@ export class TencentApi implements AsyncDisposable {
     }
     const { RouteTableId, Routes = [] } = parameters as RoutesRequest;
     if (RouteTableId !== TABLE)
-      throw new Refusal("ResourceNotFound", `The resource \`${RouteTableId}\` is not found.`);
+      throw new Refusal(OK, "ResourceNotFound", `The resource \`${RouteTableId}\` is not found.`);
     for (const route of Routes) {
       if (action !== "DeleteRoutes" && !this.instances.has(route.GatewayId))
-        throw new Refusal("InvalidParameterValue", route.GatewayId);
+        throw new Refusal(OK, "InvalidParameterValue", route.GatewayId);
       if (action === "CreateRoutes") this.#create(route);
       else if (action === "ReplaceRoutes") this.#replace(route);
       else if (action === "DeleteRoutes") this.#delete(route);
@@ -178,7 +143,7 @@ export class TencentApi implements AsyncDisposable {
     Limit?: string;
   }): object {
     const vpc = Filters.find(({ Name }) => Name === "vpc-id")?.Values[0];
-    if (vpc !== VPC) throw new Refusal("ResourceNotFound", `The resource \`${vpc}\` is not found.`);
+    if (vpc !== VPC) throw new Refusal(OK, "ResourceNotFound", `The resource \`${vpc}\` is not found.`);
     const other = (RouteTableId: string, Main: boolean) => ({
       RouteTableId,
       VpcId: VPC,
@@ -200,7 +165,7 @@ export class TencentApi implements AsyncDisposable {
 
   #create(route: Pick<StateRoute, "DestinationCidrBlock" | "GatewayId"> & Partial<StateRoute>): void {
     if (this.routes.some(({ DestinationCidrBlock }) => DestinationCidrBlock === route.DestinationCidrBlock)) {
-      throw new Refusal("InvalidParameterValue.Duplicate", `${route.DestinationCidrBlock} exists`);
+      throw new Refusal(OK, "InvalidParameterValue.Duplicate", `${route.DestinationCidrBlock} exists`);
     }
     const {
       DestinationCidrBlock,
@@ -215,7 +180,7 @@ export class TencentApi implements AsyncDisposable {
   #replace(route: Partial<StateRoute>): void {
     const at = this.routes.findIndex(({ RouteId }) => RouteId === route.RouteId);
     const found = this.routes[at];
-    if (!found) throw new Refusal("ResourceNotFound", `The route ${route.RouteId} is not found.`);
+    if (!found) throw new Refusal(OK, "ResourceNotFound", `The route ${route.RouteId} is not found.`);
     this.routes[at] = { ...found, ...route };
   }
 
@@ -223,9 +188,13 @@ export class TencentApi implements AsyncDisposable {
     const at = this.routes.findIndex((route) =>
       RouteId === undefined ? route.DestinationCidrBlock === DestinationCidrBlock : route.RouteId === RouteId,
     );
-    if (at < 0) throw new Refusal("ResourceNotFound", `The route ${RouteId} is not found.`);
+    if (at < 0) throw new Refusal(OK, "ResourceNotFound", `The route ${RouteId} is not found.`);
     if (this.routes[at]?.RouteType !== "USER")
-      throw new Refusal("UnsupportedOperation.SystemRoute", "system route");
+      throw new Refusal(OK, "UnsupportedOperation.SystemRoute", "system route");
     this.routes.splice(at, 1);
   }
+}
+
+function answer(value: object): Response {
+  return Response.json({ Response: { ...value, RequestId: crypto.randomUUID() } });
 }

@@ -1,8 +1,8 @@
 /** The text protocol of WireGuard in user space; that a real one understands it is shown by test/e2e/wireguard.test.ts. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { derivePublicKey } from "../../backends/wireguard/key.ts";
-import { decodeAnswer, encodeSet, isWhole } from "../../backends/wireguard/userspace/protocol.ts";
+import { derivePublicKey } from "../../../backends/wireguard/key.ts";
+import { decodeAnswer, encodeSet, isWhole } from "../../../backends/wireguard/userspace/protocol.ts";
 
 const base64 = (n: number) => Buffer.alloc(32, n).toString("base64");
 const hex = (n: number) => Buffer.alloc(32, n).toString("hex");

@@ -14,8 +14,8 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Fault } from "flannel/sdk";
-import { derivePublicKey, generatePrivateKey, isPublicKey } from "../../backends/wireguard/key.ts";
-import { findKey, type KeyPlaces, keepKey, keyPlaces } from "../../backends/wireguard/key-file.ts";
+import { derivePublicKey, generatePrivateKey, isPublicKey } from "../../../backends/wireguard/key.ts";
+import { findKey, type KeyPlaces, keepKey, keyPlaces } from "../../../backends/wireguard/key-file.ts";
 
 let folder: string;
 let places: KeyPlaces;
