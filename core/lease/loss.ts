@@ -1,9 +1,7 @@
-import { isLegal } from "./allocate.ts";
 import { type BadEntry, isBad, isReservation, type StoredLease } from "./entry.ts";
 import { relate, sharesAddress } from "./identity.ts";
 import type { Lease, LeaseAttrs } from "./lease.ts";
 import { overlapsAny } from "./overlap.ts";
-import type { SubnetRanges } from "./store.ts";
 import { encodeValue } from "./value.ts";
 
 /** What was seen at the own key, as far as it matters. */
@@ -16,8 +14,6 @@ export interface OwnKeyView {
   readonly found: StoredLease | BadEntry | undefined;
   /** All entries of the store, to see who else has our subnet; only read when the key is gone. */
   readonly entries: readonly (StoredLease | BadEntry)[];
-  /** The ranges of the network config in force. */
-  readonly ranges: SubnetRanges;
 }
 
 /** What to do about the own key. */
@@ -26,12 +22,13 @@ export type LossDecision =
   | { readonly action: "keep"; readonly found: StoredLease; readonly reservation: boolean }
   /** It is ours, but another hand changed the value: write our attributes (compare `found.modRevision`), keeping the etcd lease. */
   | { readonly action: "rewrite"; readonly found: StoredLease; readonly reservation: boolean }
-  /** It is gone and free: create it again (on version 0) with a new etcd lease. */
+  /**
+   * It is gone and free: create it again (on version 0) with a new etcd lease. The config in force allows it, as it did
+   * when the lease was acquired: one that does not waits for a restart.
+   */
   | { readonly action: "retake" }
   /** Somebody else has it: report, keep forwarding, write nothing until it is free again. */
-  | { readonly action: "conflict"; readonly holder: Lease; readonly reason: string }
-  /** It is gone and must not be taken again (the config no longer has it): report, keep forwarding. */
-  | { readonly action: "hold"; readonly reason: string };
+  | { readonly action: "conflict"; readonly holder: Lease; readonly reason: string };
 
 /**
  * Decides what a look at the own key means. Never ends in two nodes overwriting each other: only a value that is
@@ -83,9 +80,7 @@ function isSame(a: LeaseAttrs, b: LeaseAttrs): boolean {
   return encodeValue(a) === encodeValue(b);
 }
 
-function decideGone({ lease, entries, ranges }: OwnKeyView): LossDecision {
-  const reason = isLegal(lease.subnets, ranges);
-  if (reason !== undefined) return { action: "hold", reason };
+function decideGone({ lease, entries }: OwnKeyView): LossDecision {
   for (const entry of entries) {
     if (entry.key === lease.key || entry.subnets === undefined) continue;
     if (!overlapsAny(lease.subnets, entry.subnets)) continue;

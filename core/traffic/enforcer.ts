@@ -37,6 +37,8 @@ export class Enforcer {
   readonly #uncleaned = new Set<Family>();
   /** Families that this host has, or may have, rules of. */
   readonly #touched: Set<Family>;
+  /** A command of the front end in use was not there any more: another one may be. */
+  #toolGone = false;
 
   constructor({ host, health, log, previous }: EnforcerOptions) {
     this.#health = health;
@@ -55,12 +57,15 @@ export class Enforcer {
     const families = familiesOf(intent);
     const isNew = families.some(([family]) => !this.#selection.targets.has(family));
     let sound = true;
-    if (choose || isNew) sound = await this.#select(intent);
+    if (choose || isNew || this.#toolGone) sound = await this.#select(intent);
     const written: string[] = [];
     for (const [family, wanted] of families) {
       this.#touched.add(family);
       const firewall = this.#selection.targets.get(family);
-      if (!firewall) continue;
+      if (!firewall) {
+        this.#clearFamily(family);
+        continue;
+      }
       const done = await this.#attempt(family, async () => {
         const actions = await firewall.reconcile(planRules(family, wanted, intent));
         written.push(...actions.map((action) => `IPv${family}, ${firewall.name}: ${action}`));
@@ -90,6 +95,7 @@ export class Enforcer {
         this.#log.info(`IPv${family} traffic rules go to ${name}`);
       }
       this.#selection = selection;
+      this.#toolGone = false;
       for (const family of ALL_FAMILIES) this.#uncleaned.add(family);
       this.#health.clear(TRAFFIC.failed, "choice");
     } catch (error) {
@@ -142,6 +148,7 @@ export class Enforcer {
     } catch (error) {
       const fault = toFault(error, "TRAFFIC_REFUSED");
       const locked = fault.code === TRAFFIC.locked;
+      this.#toolGone ||= fault.code === "EXEC_MISSING";
       const finding = locked ? lockedFinding : failedFinding;
       this.#health.raise(finding(fault.message, fault.hint), `IPv${family}`);
       this.#health.clear(locked ? TRAFFIC.failed : TRAFFIC.locked, `IPv${family}`);

@@ -61,8 +61,11 @@ function chooseForm(wanted: "auto" | "json" | "text"): "json" | "text" {
   return process.stderr.isTTY ? "text" : "json";
 }
 
-/** Time after which a stray error no longer makes the node unready, when no other came, ms. */
-const STRAY_FORGOTTEN_MS = 600_000;
+/**
+ * Time after which a stray error no longer makes the node unready, when no other came, ms: long enough for a supervisor
+ * to see it, and log and journal keep it.
+ */
+const STRAY_FORGOTTEN_MS = 30_000;
 
 /** An error nobody waited for (most likely a plugin's timer) is shown and does not end the daemon. */
 function surviveStrayErrors(log: Log, health: Health): void {

@@ -194,8 +194,8 @@ export class Acquisition {
   ): Acquired {
     if (this.#spare && this.#spare.id === grant?.id) this.#spare = undefined;
     this.#uncertain.delete(grant?.id ?? "");
-    const { attrs, ranges } = this.#request;
-    const own: OwnLease = { key, subnets, ranges, attrs, modRevision, grant, granted };
+    const { attrs } = this.#request;
+    const own: OwnLease = { key, subnets, attrs, modRevision, grant, granted };
     this.#options.log.debug("lease acquired", {
       subnets: describeSubnets(subnets),
       origin,

@@ -6,6 +6,7 @@ import { describeOwner } from "../identity.ts";
 import { describeSubnets } from "../key.ts";
 import { decideRenewal, readClocks } from "../renewal.ts";
 import type { LeaseState } from "../store.ts";
+import { Outage } from "./outage.ts";
 import type { OwnKey, Standing } from "./own-key.ts";
 import { toLease } from "./own-lease.ts";
 
@@ -19,7 +20,15 @@ export interface KeeperOptions {
   readonly isWatched: () => boolean;
 }
 
-const CODE = { conflict: "LEASE_CONFLICT", illegal: "LEASE_NOT_LEGAL", renewal: "LEASE_RENEWAL" };
+const CODE = { conflict: "LEASE_CONFLICT", renewal: "LEASE_RENEWAL" };
+
+/** What etcd answers to, but does not do. */
+const REFUSALS: ReadonlySet<string> = new Set([
+  "ETCD_AUTH",
+  "ETCD_PERMISSION",
+  "ETCD_NO_SPACE",
+  "ETCD_REQUEST",
+]);
 
 /** Longest pause between two looks at the clocks. */
 const LONGEST_PAUSE_MS = 60_000;
@@ -42,12 +51,16 @@ export class LeaseKeeper {
   #lastLook = readClocks();
   #lookedAt = performance.now();
   #failingSince: { text: string; expired: boolean } | undefined;
+  /** Steps in a row that failed while the lease had time enough. */
+  #failures = 0;
+  readonly #refusals: Outage;
   #wake: (() => void) | undefined;
   /** With up to a tenth more, so that nodes that started together do not renew together. */
   readonly #marginMs: number;
 
   constructor(options: KeeperOptions) {
     this.#options = options;
+    this.#refusals = new Outage(options.health, "looking after the own lease");
     this.#marginMs = options.marginMs * (1 + Math.random() / 10);
     const ttlMs = options.key.own.grant?.ttlMs ?? LOOK_MS.max * 4;
     this.#retry = new Backoff({ first: 200, max: Math.min(30_000, Math.max(500, ttlMs / 10)) });
@@ -75,6 +88,7 @@ export class LeaseKeeper {
     }
     signal.removeEventListener("abort", wake);
     for (const code of Object.values(CODE)) this.#options.health.clear(code);
+    this.#refusals.clear();
   }
 
   /** Does what is due; returns how long nothing is, in ms. */
@@ -144,34 +158,23 @@ export class LeaseKeeper {
     const lease = toLease(key.own);
     this.#failingSince = undefined;
     health.clear(CODE.renewal);
-    if (standing.kind !== "conflict") health.clear(CODE.conflict);
-    if (standing.kind !== "illegal") health.clear(CODE.illegal);
-    switch (standing.kind) {
-      case "held":
-        return;
-      case "conflict":
-        health.raise({
-          code: CODE.conflict,
-          severity: "error",
-          title: "another node has the lease of this node",
-          text:
-            `the subnet ${describeSubnets(lease.subnets)} of this node, ${describeOwner(lease.attrs)}, is now held by ` +
-            `${describeOwner(standing.holder.attrs)} in key "${standing.holder.key}": ${standing.reason}`,
-          fix:
-            "decide which node keeps the subnet and restart flannel on the other one (it takes a new subnet); " +
-            "a cloned machine needs a node id of its own. Pods here keep what works until then",
-        });
-        return;
-      case "illegal":
-        health.raise({
-          code: CODE.illegal,
-          severity: "error",
-          title: "the lease is gone and cannot be taken back",
-          text: `${describeSubnets(lease.subnets)}: ${standing.reason}`,
-          fix: "restart flannel on this node: it takes a new subnet of the changed network config",
-        });
-        return;
+    this.#refusals.clear();
+    this.#failures = 0;
+    if (standing.kind === "held") {
+      health.clear(CODE.conflict);
+      return;
     }
+    health.raise({
+      code: CODE.conflict,
+      severity: "error",
+      title: "another node has the lease of this node",
+      text:
+        `the subnet ${describeSubnets(lease.subnets)} of this node, ${describeOwner(lease.attrs)}, is now held by ` +
+        `${describeOwner(standing.holder.attrs)} in key "${standing.holder.key}": ${standing.reason}`,
+      fix:
+        "decide which node keeps the subnet and restart flannel on the other one (it takes a new subnet); " +
+        "a cloned machine needs a node id of its own. Pods here keep what works until then",
+    });
   }
 
   #stateOf(standing: Standing): LeaseState {
@@ -187,8 +190,6 @@ export class LeaseKeeper {
       }
       case "conflict":
         return { state: "conflict", lease, holder: standing.holder };
-      case "illegal":
-        return { state: "renewal-failing", lease, error: standing.reason, secondsLeft: 0 };
     }
   }
 
@@ -197,8 +198,11 @@ export class LeaseKeeper {
     const { key, health } = this.#options;
     this.#failed = true;
     const decision = this.#decide();
-    // Only a look at the key failed, and the lease has time enough: the watch tells that etcd is away.
+    // Only a look at the key failed, and the lease has time enough: the watch tells that etcd is away, but not that it
+    // refuses what a look takes, such as the write of a key that is gone.
     if (decision.action === "none" || decision.action === "wait") {
+      this.#failures += 1;
+      if (this.#failures > 1 && REFUSALS.has(fault.code)) this.#refusals.raise(fault);
       onState(this.#stateOf(key.standing));
       return this.#retry.next();
     }

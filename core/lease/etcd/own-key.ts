@@ -17,9 +17,7 @@ import { SubnetWriter } from "./write.ts";
 export type Standing =
   | { readonly kind: "held" }
   /** Somebody else has it. */
-  | { readonly kind: "conflict"; readonly holder: Lease; readonly reason: string }
-  /** It is gone, and the network config no longer allows it. */
-  | { readonly kind: "illegal"; readonly reason: string };
+  | { readonly kind: "conflict"; readonly holder: Lease; readonly reason: string };
 
 export interface OwnKeyOptions {
   readonly client: EtcdClient;
@@ -145,7 +143,7 @@ export class OwnKey {
     if (!found) this.#noteVanished();
     const listing = found ? undefined : await listSubnets(this.#options.client, this.#options.layout, signal);
     const entries = listing ? [...listing.leases, ...listing.bad] : [];
-    const decision = decideLoss({ lease: toLease(own), found, entries, ranges: own.ranges });
+    const decision = decideLoss({ lease: toLease(own), found, entries });
     switch (decision.action) {
       case "keep":
         return this.#adopt(decision.found, signal);
@@ -168,8 +166,6 @@ export class OwnKey {
         return this.#retake(listing?.revision ?? 0, signal);
       case "conflict":
         return { kind: "conflict", holder: decision.holder, reason: decision.reason };
-      case "hold":
-        return { kind: "illegal", reason: decision.reason };
     }
   }
 
@@ -229,9 +225,7 @@ export class OwnKey {
     const why =
       standing.kind === "conflict"
         ? `it belongs to ${describeOwner(standing.holder.attrs)} now: ${standing.reason}`
-        : standing.kind === "illegal"
-          ? standing.reason
-          : "another hand keeps writing it";
+        : "another hand keeps writing it";
     return new Fault("LEASE_CONFLICT", `the own lease ${this.#own.key} cannot be rewritten: ${why}`, {
       hint: "see the finding LEASE_CONFLICT in flanneld status",
     });

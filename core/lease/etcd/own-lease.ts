@@ -1,12 +1,10 @@
 import type { Lease, LeaseAttrs, Subnets } from "../lease.ts";
-import type { SubnetRanges } from "../store.ts";
 import type { Grant } from "./grant.ts";
 
 /** The own lease as we believe it stands in etcd. */
 export interface OwnLease {
   readonly key: string;
   readonly subnets: Subnets;
-  readonly ranges: SubnetRanges;
   /** What we want to stand in the key. */
   readonly attrs: LeaseAttrs;
   /** Revision of the last write to the key that is ours. */
