@@ -3,9 +3,11 @@
  *
  *   h1 (vxlan, dual stack, running) ── switch + etcd ── h2 (comes and goes)
  */
+
 import { describe, expect, test } from "bun:test";
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
+import type { CleanupReport } from "../../../core/cli/commands/cleanup.ts";
 import { operatorConfig } from "../../lab/cluster.ts";
 import { Daemon } from "../../lab/daemon.ts";
 import { endpointFor } from "../../lab/switch-etcd.ts";
@@ -33,15 +35,15 @@ describe("cleanup", () => {
       expect(refused.stderr).toContain(`pid ${daemon.pid}`);
       await daemon.stop(signal);
       const running = await dumpNetwork(host);
-      const { json: dry } = await lab.ask(host, ["cleanup", "--dry-run"]);
+      const { json: dry } = await lab.ask<CleanupReport>(host, ["cleanup", "--dry-run"]);
       expect(await dumpNetwork(host)).toBe(running);
       expect(dry.plan.join("\n")).toContain("device flannel.1,");
       expect(existsSync(host.subnetFile)).toBe(true);
-      const { code, json } = await lab.ask(host, ["cleanup"]);
+      const { code, json } = await lab.ask<CleanupReport>(host, ["cleanup"]);
       expect({ code, left: json.left, plan: json.plan }).toEqual({ code: 0, left: [], plan: dry.plan });
       expect(await dumpNetwork(host)).toBe(before);
       expect(readdirSync(host.directory).filter((name) => name.startsWith("subnet.env"))).toEqual([]);
-      const second = await lab.ask(host, ["cleanup"]);
+      const second = await lab.ask<CleanupReport>(host, ["cleanup"]);
       expect(second).toMatchObject({ code: 0, json: { plan: [], left: [] } });
     },
   );

@@ -4,9 +4,6 @@ import type { Host } from "../../lab/host.ts";
 import type { Ran } from "../../lab/namespace.ts";
 import { type CommandOptions, runCommand } from "../command.ts";
 
-// biome-ignore lint/suspicious/noExplicitAny: tests look into the output field by field
-type Json = any;
-
 /** A dual-stack cluster for the tests of a file, where commands are run as an operator does. */
 export class CommandCluster {
   #cluster: Cluster | undefined;
@@ -43,12 +40,12 @@ export class CommandCluster {
     return runCommand(this.cluster, host, args, options);
   }
 
-  /** Runs a command with `-o json`; its exit code and what it printed. */
-  async ask(
+  /** Runs a command with `-o json`; its exit code and what it printed, of which `Shown` are the parts looked at. */
+  async ask<Shown>(
     host: Host,
     args: readonly string[],
     options: CommandOptions = {},
-  ): Promise<{ readonly code: number; readonly json: Json }> {
+  ): Promise<{ readonly code: number; readonly json: Shown }> {
     const { stdout, stderr, exitCode } = await this.run(host, [...args, "-o", "json"], options);
     expect(stderr).toBe("");
     return { code: exitCode, json: JSON.parse(stdout) };

@@ -11,15 +11,27 @@ import { until } from "../../lab/until.ts";
 import { ownLease } from "../leases.ts";
 import { CommandCluster } from "./cluster.ts";
 
+interface Listed {
+  readonly config: string;
+  readonly leases: readonly {
+    readonly key: string;
+    readonly kind: string;
+    readonly ageSeconds: number;
+    readonly ttlSeconds: number;
+    readonly attrs: { readonly publicIP: string };
+  }[];
+}
+
 const lab = new CommandCluster({ hosts: 4, running: 2 });
 
 describe("leases", () => {
   test("ls shows every node, and by its exit code whether all is in order", async () => {
-    const { code, json } = await lab.ask(lab.host(1), ["leases", "ls"]);
+    const { code, json } = await lab.ask<Listed>(lab.host(1), ["leases", "ls"]);
     expect({ code, config: json.config }).toEqual({ code: 0, config: "valid" });
-    expect(
-      json.leases.map((lease: { attrs: { publicIP: string } }) => lease.attrs.publicIP).toSorted(),
-    ).toEqual([lab.host(1).ipv4, lab.host(2).ipv4]);
+    expect(json.leases.map((lease) => lease.attrs.publicIP).toSorted()).toEqual([
+      lab.host(1).ipv4,
+      lab.host(2).ipv4,
+    ]);
     for (const { kind, ageSeconds, ttlSeconds } of json.leases) {
       expect({ kind, sum: ageSeconds + ttlSeconds }).toEqual({ kind: "lease", sum: 86_400 });
     }
@@ -59,10 +71,8 @@ describe("leases", () => {
   });
 
   test("a living node's lease is released by force only, and that node takes it back", async () => {
-    const { json } = await lab.ask(lab.host(1), ["leases", "ls"]);
-    const { key } = json.leases.find(
-      (lease: { attrs: { publicIP: string } }) => lease.attrs.publicIP === lab.host(2).ipv4,
-    );
+    const { json } = await lab.ask<Listed>(lab.host(1), ["leases", "ls"]);
+    const { key } = json.leases.find((lease) => lease.attrs.publicIP === lab.host(2).ipv4)!;
     const refused = await lab.run(lab.host(1), ["leases", "release", key]);
     expect(refused).toMatchObject({ exitCode: 2, stdout: "" });
     expect(refused.stderr).toContain("error LEASE_IN_USE");

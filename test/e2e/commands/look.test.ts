@@ -12,18 +12,38 @@ import { until } from "../../lab/until.ts";
 import { dumpNetwork } from "../command.ts";
 import { CommandCluster, codesOf } from "./cluster.ts";
 
+type Findings = readonly { readonly code: string; readonly severity: string; readonly text: string }[];
+
+interface Checked {
+  readonly ok: boolean;
+  readonly checks: readonly { readonly findings: Findings }[];
+}
+
+interface Probed {
+  readonly mtu: number;
+  readonly peers: readonly {
+    readonly subnet: string;
+    readonly address: string;
+    readonly mtu: number;
+    readonly rttMs: number;
+    readonly findings: Findings;
+  }[];
+}
+
+interface Explained {
+  readonly probe: { readonly rttMs: number; readonly at: string };
+}
+
 const lab = new CommandCluster({ hosts: 3, running: 2 });
 
 describe("check", () => {
   const findings = async (host: Host, ...args: string[]) => {
-    const { code, json } = await lab.ask(host, ["check", ...args]);
+    const { code, json } = await lab.ask<Checked>(host, ["check", ...args]);
     expect(code).toBe(json.ok ? 0 : 1);
-    return json.checks.flatMap((item: { findings: { code: string; severity: string }[] }) => item.findings);
+    return json.checks.flatMap((item) => item.findings);
   };
   const errors = async (host: Host, ...args: string[]) =>
-    codesOf(
-      (await findings(host, ...args)).filter(({ severity }: { severity: string }) => severity === "error"),
-    );
+    codesOf((await findings(host, ...args)).filter(({ severity }) => severity === "error"));
 
   test("a bare host is in order, and is as before", async () => {
     const before = await dumpNetwork(lab.host(3));
@@ -73,17 +93,17 @@ describe("check", () => {
 });
 
 describe("probe", () => {
-  const probe = async (...args: string[]) => lab.ask(lab.host(1), ["probe", ...args]);
+  const probe = async (...args: string[]) => lab.ask<Probed>(lab.host(1), ["probe", ...args]);
   const inside = (host: Host, text: string) => host.namespace.exec("sh", "-ec", text);
 
   /** What `explain` says of the last probe. */
   const explainProbe = async (address: string) => {
-    const { json } = await lab.ask(lab.host(1), ["explain", address]);
+    const { json } = await lab.ask<Explained>(lab.host(1), ["explain", address]);
     return json.probe;
   };
 
   test("both families of a peer are in order", async () => {
-    const [{ address: before }] = (await probe()).json.peers;
+    const before = (await probe()).json.peers[0]!.address;
     expect((await lab.run(lab.host(1), ["explain", before])).stdout).toMatch(
       /^PROBE +ok, \d+ s ago, [\d.]+ ms, MTU 1430, TCP passes /m,
     );
@@ -120,7 +140,7 @@ describe("probe", () => {
       expect(code).toBe(1);
       const [v4, v6] = json.peers;
       expect(v4).toMatchObject({ received: 5, tcp: "timeout", findings: [{ code: "PROBE_TCP_CHECKSUM" }] });
-      expect(v4.findings[0].text).toContain("checksum offload of flannel.1 is on");
+      expect(v4!.findings[0]!.text).toContain("checksum offload of flannel.1 is on");
       expect(v6).toMatchObject({ tcp: "refused", findings: [] });
     } finally {
       await inside(lab.host(2), "nft delete table inet t");
@@ -134,11 +154,8 @@ describe("probe", () => {
       const { code, json } = await probe();
       expect(code).toBe(1);
       // 50 and 70 bytes of encapsulation; a veth takes 4 bytes more than its MTU, room for a VLAN tag.
-      expect(json.peers.map(({ mtu }: { mtu: number }) => mtu)).toEqual([1354, 1334]);
-      expect(json.peers.flatMap((peer: { findings: { code: string }[] }) => codesOf(peer.findings))).toEqual([
-        "PROBE_MTU",
-        "PROBE_MTU",
-      ]);
+      expect(json.peers.map(({ mtu }) => mtu)).toEqual([1354, 1334]);
+      expect(json.peers.flatMap((peer) => codesOf(peer.findings))).toEqual(["PROBE_MTU", "PROBE_MTU"]);
     } finally {
       await lab.cluster.switch.namespace.ip(`link set ${port} mtu 1500`);
     }
@@ -150,8 +167,8 @@ describe("probe", () => {
       const { code, json } = await probe();
       expect(code).toBe(1);
       for (const peer of json.peers) expect(codesOf(peer.findings)).toEqual(["PROBE_UNREACHABLE"]);
-      const { subnet } = json.peers[0];
-      expect(await explainProbe(subnet.split("/")[0])).toMatchObject({
+      const { subnet } = json.peers[0]!;
+      expect(await explainProbe(subnet.split("/")[0]!)).toMatchObject({
         received: 0,
         verdict: "PROBE_UNREACHABLE",
       });

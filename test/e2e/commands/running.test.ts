@@ -3,10 +3,12 @@
  *
  *   h1, h2 (vxlan, dual stack, running) ── switch + etcd
  */
+
 import { describe, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { StatusReport } from "../../../core/agent/status.ts";
 import { networkConfig, PREFIX } from "../../lab/cluster.ts";
 import { Daemon } from "../../lab/daemon.ts";
 import { endpointFor } from "../../lab/switch-etcd.ts";
@@ -125,7 +127,7 @@ test("a second daemon for the same subnet file is refused by the pid of the firs
   await using second = Daemon.start(lab.host(1), { endpoints: endpointFor(lab.host(1), lab.cluster.switch) });
   const line = await second.waitForLog(({ code }) => code === "ALREADY_RUNNING");
   expect(await second.ended()).toMatchObject({ code: 1 });
-  const { json } = await lab.ask(lab.host(1), ["status"]);
+  const { json } = await lab.ask<StatusReport>(lab.host(1), ["status"]);
   expect(json.ready).toBe(true);
   expect(line.msg).toContain(`pid ${json.pid} `);
 });
