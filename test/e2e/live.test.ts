@@ -154,7 +154,12 @@ test(
     await cluster.etcd.ctl("put", `${PREFIX}/config`, '{"Network": "10.244.0.0/33"}');
     await daemons[0].waitForLog((line) => line.code === "CONFIG_REFUSED");
     await expectPing();
-    await cluster.configure({ ...good, Network: "10.99.0.0/16" });
+    await cluster.configure({
+      ...good,
+      Network: "10.99.0.0/16",
+      SubnetMin: "10.99.1.0",
+      SubnetMax: "10.99.9.0",
+    });
     const line = await daemons[0].waitForLog((each) => each.code === "CONFIG_NEEDS_RESTART");
     expect(line.msg).toContain("Network");
     await expectPing();

@@ -7,7 +7,7 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
-import { Cluster, networkConfig, PREFIX } from "../lab/cluster.ts";
+import { Cluster, networkConfig, operatorConfig, PREFIX } from "../lab/cluster.ts";
 import type { Host } from "../lab/host.ts";
 import { expectInSync } from "../lab/oracle.ts";
 import { ping } from "../lab/ping.ts";
@@ -111,7 +111,7 @@ test(
     const index = await linkIndex(h3!);
     await using flow = await PingFlow.start(p3, p2.ipv4, { rate: 100 });
     // The cluster of this node is IPv4 only, as v0.13 is: its key must not change its name.
-    await cluster.configure(networkConfig("v4"));
+    await cluster.configure(operatorConfig("v4"));
     const daemon = cluster.startDaemon(h3!);
     await daemon.ready;
     await flow.expectAnswers(30);
