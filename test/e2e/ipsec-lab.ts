@@ -14,14 +14,17 @@ export const PSK = `${"5ec4e7".repeat(16)}-tail`;
 /** Who moves the packets: the kernel's ESP, or charon's own where the kernel has none. */
 export type Mover = "kernel" | "charon";
 
-/** strongSwan without what an operator would configure; only what it needs to be quick. */
+/**
+ * strongSwan without what an operator would configure; only what it needs to be quick. Packets that meet a far end that
+ * is not up yet are sent again soon.
+ */
 function strongswanConf(mover: Mover): string {
   const plugins = [
     "random nonce aes gcm sha1 sha2 hmac kdf gmp openssl socket-default vici",
     ...(mover === "charon" ? ["kernel-libipsec"] : []),
     "kernel-netlink",
   ];
-  return `charon {\n  load = ${plugins.join(" ")}\n  install_virtual_ip = no\n}\n`;
+  return `charon {\n  load = ${plugins.join(" ")}\n  install_virtual_ip = no\n  retransmit_timeout = 1\n}\n`;
 }
 
 /** The folder that is `/run` to the daemon of a host: charon's socket and process id belong to a machine. */
@@ -44,6 +47,16 @@ export function daemonOptions(host: Host, mover: Mover): DaemonOptions {
 /** A network config of this backend; `raw` are further options. */
 export function ipsecConfig(raw: Readonly<Record<string, unknown>> = {}): NetworkConfig {
   return networkConfig("v4", { Type: "ipsec", PSK, ...raw });
+}
+
+/** What a host's charon says of its tunnels (`swanctl --list-sas`). */
+export async function showAssociations(host: Host): Promise<string> {
+  const { stdout } = await host.namespace.run([
+    "sh",
+    "-ec",
+    `mount --bind ${runFolder(host)} /run; swanctl --list-sas`,
+  ]);
+  return stdout;
 }
 
 /** A cluster with pods that talk. */
@@ -88,14 +101,9 @@ export class IpsecCluster implements AsyncDisposable {
     await this.cluster.addPods();
   }
 
-  /** What a host's charon says of its tunnels (`swanctl --list-sas`). */
-  async associations(host: Host): Promise<string> {
-    const { stdout } = await host.namespace.run([
-      "sh",
-      "-ec",
-      `mount --bind ${runFolder(host)} /run; swanctl --list-sas`,
-    ]);
-    return stdout;
+  /** See {@link showAssociations}. */
+  associations(host: Host): Promise<string> {
+    return showAssociations(host);
   }
 
   /** Waits until the pods of two hosts reach each other. */
