@@ -96,9 +96,9 @@ function bothFamilies(variant: Variant, ...lines: readonly string[]): readonly s
   );
 }
 
-/** What a host has of ours in one variant of iptables, sorted. */
-async function oursIn(host: Host, variant: Variant): Promise<readonly string[]> {
-  const save = await tables(host, ...bothFamilies(variant, "iptables-save"));
+/** What a host has of ours in one variant of iptables, sorted; right after the commands `first`, if there are any. */
+async function oursIn(host: Host, variant: Variant, first: readonly string[] = []): Promise<readonly string[]> {
+  const save = await tables(host, ...first, ...bothFamilies(variant, "iptables-save"));
   return save
     .split("\n")
     .filter((line) => line.includes("FLANNEL-"))
@@ -201,8 +201,7 @@ describe.each([
         variant === "nft" ? ["nft flush ruleset"] : bothFamilies(variant, "iptables -t nat -D POSTROUTING 1"),
       ];
       for (const harm of harms) {
-        await tables(host, ...harm);
-        expect(await oursIn(host, variant)).not.toEqual(before);
+        expect(await oursIn(host, variant, harm)).not.toEqual(before);
         await expectOurs(side(), before, RESYNC_MS);
         await expectTraffic(side());
       }
