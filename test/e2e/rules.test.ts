@@ -97,7 +97,11 @@ function bothFamilies(variant: Variant, ...lines: readonly string[]): readonly s
 }
 
 /** What a host has of ours in one variant of iptables, sorted; right after the commands `first`, if there are any. */
-async function oursIn(host: Host, variant: Variant, first: readonly string[] = []): Promise<readonly string[]> {
+async function oursIn(
+  host: Host,
+  variant: Variant,
+  first: readonly string[] = [],
+): Promise<readonly string[]> {
   const save = await tables(host, ...first, ...bothFamilies(variant, "iptables-save"));
   return save
     .split("\n")
