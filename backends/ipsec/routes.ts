@@ -7,6 +7,7 @@ interface Route {
   readonly dev?: string;
   readonly via?: string;
   readonly src?: string;
+  readonly metric?: number;
   /** RTN_*; 6 is a blackhole (linux/rtnetlink.h). */
   readonly type: number;
 }
@@ -44,9 +45,9 @@ export function planRoutes(
   isInNetwork: (cidr: string) => boolean,
 ): readonly { readonly action: "put" | "delete"; readonly object: RouteObject }[] {
   const there = new Set(actual.map(keyOfState));
-  // What is there for a wanted destination is replaced by what is put.
+  // What is there for a wanted destination is replaced by what is put, unless another backend gave it another metric.
   const asked = new Set(wanted.map(({ dst }) => dst));
-  const stale = actual.filter(({ dst }) => !asked.has(dst) && isInNetwork(dst));
+  const stale = actual.filter(({ dst, metric = 0 }) => !(asked.has(dst) && metric === 0) && isInNetwork(dst));
   return [
     ...wanted
       .filter((route) => !there.has(keyOf(route)))
@@ -55,15 +56,16 @@ export function planRoutes(
   ];
 }
 
-function objectOf({ dst, dev = "", via, type }: Route): RouteObject {
-  if (type === RTN_BLACKHOLE) return { kind: "route", dst, dev: "", blackhole: true };
-  return { kind: "route", dst, dev, ...(via === undefined ? {} : { via }) };
+function objectOf({ dst, dev = "", via, type, metric = 0 }: Route): RouteObject {
+  const by = metric === 0 ? {} : { metric };
+  if (type === RTN_BLACKHOLE) return { kind: "route", dst, dev: "", blackhole: true, ...by };
+  return { kind: "route", dst, dev, ...(via === undefined ? {} : { via }), ...by };
 }
 
-function keyOf({ dst, dev, via = "", src = "", blackhole }: RouteObject): string {
-  return `${dst} ${blackhole ? "blackhole" : dev} ${via} ${src}`;
+function keyOf({ dst, dev, via = "", src = "", metric = 0, blackhole }: RouteObject): string {
+  return `${dst} ${blackhole ? "blackhole" : dev} ${via} ${src} ${metric}`;
 }
 
-function keyOfState({ dst, dev = "", via = "", src = "", type }: Route): string {
-  return `${dst} ${type === RTN_BLACKHOLE ? "blackhole" : dev} ${via} ${src}`;
+function keyOfState({ dst, dev = "", via = "", src = "", metric = 0, type }: Route): string {
+  return `${dst} ${type === RTN_BLACKHOLE ? "blackhole" : dev} ${via} ${src} ${metric}`;
 }

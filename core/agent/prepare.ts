@@ -4,6 +4,7 @@ import { ActiveDriver } from "../dataplane/active.ts";
 import { DeclarativeDriver } from "../dataplane/declarative.ts";
 import type { Driver } from "../dataplane/driver.ts";
 import { gatherFacts } from "../dataplane/facts.ts";
+import { charonNote } from "../dataplane/stale-charon.ts";
 import type { DataplaneStats } from "../dataplane/stats.ts";
 import { keepRunning } from "../host/child.ts";
 import { run } from "../host/exec.ts";
@@ -119,41 +120,36 @@ export async function prepareBackend(
   const { name, version } = chosen.loaded.manifest;
   log.info(`backend ${config.backend.type}`, { plugin: name, version });
   const networks = ourNetworks(config, input.formerNetworks);
-  const extras = settings.ipBlackholeRoute ? { extras: blackholeRoutes } : {};
+  const common = {
+    kernel,
+    external,
+    networks,
+    health,
+    charonNote: charonNote(settings.subnetFile),
+    ...(settings.ipBlackholeRoute ? { extras: blackholeRoutes } : {}),
+  };
   const driver =
     backend.mode === "declarative"
       ? new DeclarativeDriver({
+          ...common,
           backend,
-          kernel,
-          external,
-          networks,
           writeSysctl,
-          health,
           log,
           stats,
-          ...extras,
           ...(input.starting ? { starting: true } : {}),
         })
       : backend.mode === "cloud"
         ? await openCloudDriver(backend, config, {
+            ...common,
             host: { log: log.child({ plugin: name }), signal },
-            kernel,
-            external,
-            networks,
-            ...extras,
             store: input.store,
-            health,
             log: log.child({ plugin: name }),
             stats,
             timeout: chosen.loaded.manifest.timeouts.sync,
           })
         : new ActiveDriver({
+            ...common,
             backend,
-            kernel,
-            external,
-            networks,
-            ...extras,
-            health,
             log,
             timeouts: chosen.loaded.manifest.timeouts,
             host: {

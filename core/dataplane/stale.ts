@@ -42,6 +42,8 @@ export interface StaleRoutes {
   readonly networks: readonly Prefix[];
   /** Whether the backend in force may have routes of ours on a device (undefined: on none, as a blackhole is). */
   readonly keeps: (dev: string | undefined) => boolean;
+  /** Whether it may have nexthop objects on a device; as for routes when absent. */
+  readonly keepsNexthops?: (dev: string | undefined) => boolean;
 }
 
 /**
@@ -51,7 +53,7 @@ export interface StaleRoutes {
  */
 export async function removeStaleRoutes(
   kernel: Kernel,
-  { networks, keeps }: StaleRoutes,
+  { networks, keeps, keepsNexthops = keeps }: StaleRoutes,
   log: Log,
 ): Promise<void> {
   const marked = [
@@ -60,7 +62,7 @@ export async function removeStaleRoutes(
   ];
   const routes = marked.filter((route) => liesIn(route.dst, networks) && !keeps(deviceOf(route)));
   const nexthops = (await kernel.nexthops()).filter(
-    ({ id, dev, protocol }) => protocol === ROUTE_PROTOCOL && idLiesIn(id, networks) && !keeps(dev),
+    ({ id, dev, protocol }) => protocol === ROUTE_PROTOCOL && idLiesIn(id, networks) && !keepsNexthops(dev),
   );
   if (routes.length + nexthops.length === 0) return;
   await kernel.apply(

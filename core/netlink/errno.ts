@@ -47,6 +47,7 @@ export const EEXIST = 17;
 export const ENODEV = 19;
 export const EINVAL = 22;
 export const EOPNOTSUPP = 95;
+export const EAFNOSUPPORT = 97;
 export const EADDRNOTAVAIL = 99;
 export const ENETUNREACH = 101;
 export const ENOBUFS = 105;

@@ -11,6 +11,7 @@ import type {
   NexthopState,
   RouteObject,
   RouteState,
+  RoutingRule,
   WantedLink,
 } from "./objects.ts";
 import type { WireguardChange, WireguardState } from "./wireguard-objects.ts";
@@ -100,6 +101,9 @@ export interface Kernel {
   setLink(name: string, change: { mtu?: number; mac?: string; up?: boolean }): Promise<void>;
   /** `ip link delete NAME`; already gone is success. */
   deleteLink(name: string): Promise<void>;
+
+  /** `ip -4|-6 rule delete priority PRIORITY table TABLE`; false when there is none. */
+  deleteRule(family: 4 | 6, rule: RoutingRule): Promise<boolean>;
 
   /** `ethtool -k DEV`: whether transmit checksum offload is on, undefined when the device cannot tell. */
   txChecksum(dev: string): Promise<boolean | undefined>;

@@ -234,3 +234,9 @@ export interface NexthopState {
  * port over either family.
  */
 export type TunnelPacket = { readonly protocol: "ipip" } | { readonly udpPort: number };
+
+/** A rule of policy routing without a selector: `from all lookup TABLE`, at its place among the rules. */
+export interface RoutingRule {
+  readonly priority: number;
+  readonly table: number;
+}

@@ -1,12 +1,14 @@
 import {
   EACCES,
   EADDRNOTAVAIL,
+  EAFNOSUPPORT,
   EEXIST,
   EHOSTUNREACH,
   EINVAL,
   ENETUNREACH,
   ENODEV,
   ENOENT,
+  EOPNOTSUPP,
   ESRCH,
 } from "./errno.ts";
 import type { Refusal } from "./faults.ts";
@@ -25,4 +27,9 @@ export function isAlreadySo({ action, object }: KernelChange, { errno, text }: R
 /** Whether `ip route get` failed because there is no usable route: none, unreachable, blackhole or prohibit. */
 export function isUnreachable({ errno }: Refusal): boolean {
   return [ENETUNREACH, EHOSTUNREACH, EINVAL, EACCES, ESRCH].includes(errno);
+}
+
+/** Whether `ip rule delete` failed because there is no such rule, or no rules at all in this family or kernel. */
+export function isNoRule({ errno }: Refusal): boolean {
+  return errno === ENOENT || errno === EAFNOSUPPORT || errno === EOPNOTSUPP;
 }

@@ -20,6 +20,7 @@ import { decodeNeighbour, encodeNeighbourDump } from "./families/neighbour.ts";
 import { decodeNexthop, encodeNexthopDump, encodeNexthopQuery } from "./families/nexthop.ts";
 import { encodeRouteDump, encodeRouteGet } from "./families/route.ts";
 import { decodeRoute, decodeRouteGet, protocolOf } from "./families/route-state.ts";
+import { encodeRuleDelete } from "./families/rule.ts";
 import { linkMissingFault, refusalFault, underlayMissingFault } from "./faults.ts";
 import type { ChangeFailure, Kernel, KernelChange, Notice, RouteFilter } from "./kernel.ts";
 import { creationFault, describeLinkChange } from "./link-change.ts";
@@ -32,9 +33,10 @@ import type {
   NeighbourState,
   NexthopState,
   RouteState,
+  RoutingRule,
   WantedLink,
 } from "./objects.ts";
-import { isUnreachable } from "./outcome.ts";
+import { isNoRule, isUnreachable } from "./outcome.ts";
 import { readTxChecksum, writeTxChecksum } from "./tx-checksum.ts";
 import type { MessageCursor } from "./wire/reader.ts";
 import { WireguardExchange } from "./wireguard.ts";
@@ -175,6 +177,13 @@ export class RtnetlinkKernel implements Kernel {
     if (index === undefined) return;
     const { refusal } = this.#query.request((b, s) => encodeLinkDelete(b, s, index));
     if (refusal && refusal.errno !== ENODEV) throw refusalFault(`delete the device "${name}"`, refusal);
+  }
+
+  async deleteRule(family: 4 | 6, rule: RoutingRule): Promise<boolean> {
+    const { refusal } = this.#query.request((b, s) => encodeRuleDelete(b, s, family, rule));
+    if (refusal && !isNoRule(refusal))
+      throw refusalFault(`delete the routing rule ${rule.priority}`, refusal);
+    return refusal === undefined;
   }
 
   async txChecksum(dev: string): Promise<boolean | undefined> {

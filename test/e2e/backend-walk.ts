@@ -1,14 +1,14 @@
 import { expect } from "bun:test";
-import { readdirSync } from "node:fs";
 import { Cluster, networkConfig } from "../lab/cluster.ts";
-import type { Daemon } from "../lab/daemon.ts";
+import type { Daemon, DaemonOptions } from "../lab/daemon.ts";
 import type { Host } from "../lab/host.ts";
 import { ping } from "../lab/ping.ts";
 import type { Pod } from "../lab/pod.ts";
 import { readSubnetFile } from "../lab/subnet-file.ts";
 import { endpointFor } from "../lab/switch-etcd.ts";
 import { until } from "../lab/until.ts";
-import { daemonOptions, PSK } from "./ipsec-lab.ts";
+import { hostState } from "./host-state.ts";
+import { daemonOptions, type Mover, PSK } from "./ipsec-lab.ts";
 import { keyFile } from "./wireguard-lab.ts";
 
 /** Options of the backends that are tried, by type. */
@@ -28,17 +28,18 @@ const BACKENDS = {
 } as const;
 export type Type = keyof typeof BACKENDS;
 
-/** What tells that a backend was here: its devices, and what lies outside devices. Checked line by line. */
+/** What tells that a backend was here (alloc makes nothing): devices, and what lies outside of them. By lines. */
 const TRACES: Readonly<Record<Type, RegExp>> = {
   vxlan: /\bflannel\.\d/,
-  "host-gw": /10\.244\.\d+\.0\/24 via \S+ dev ext0 proto 140/,
+  "host-gw":
+    /10\.244\.\d+\.0\/24 (nhid \d+ )?via \S+ dev ext0 proto 140|^id \d+ via \S+ dev ext0 .*proto 140/,
   udp: /\bflannel0\b/,
   alloc: /^$/,
   ipip: /\bflannel\.ipip\b/,
   wireguard:
     /\bflannel-wg\b|blackhole .*metric \d{5,}.*proto 140|blackhole .*proto 140.*metric \d{5,}|wireguard-go/,
   ipsec:
-    /^xfrm|charon|10\.244\.\d+\.0(\/32)? (dev|scope global) lo|blackhole 10\.244\.0\.0\/16 proto 140|10\.244\.\d+\.0\/24 dev ext0/,
+    /^xfrm|charon|\bipsec\d|lookup 220|10\.244\.\d+\.0(\/32)? (dev|scope global) lo|blackhole 10\.244\.0\.0\/16 proto 140(?!.* metric )|10\.244\.\d+\.0\/24 dev ext0/,
   extension: /proto 150/,
 };
 
@@ -47,18 +48,17 @@ export type Step = readonly [Type, Type];
 
 /**
  * A walk that goes each of the ways once, one after the other (Hierholzer's algorithm). There must be one from `start`.
- * `twoWay` ways are gone in one direction only, whichever fits.
  */
-export function walkAll(start: Type, ways: readonly Step[], twoWay = false): readonly Step[] {
+export function walkAll(start: Type, ways: readonly Step[]): readonly Step[] {
   const left = [...ways];
   const stack: Type[] = [start];
   const visited: Type[] = [];
   for (let here = stack.at(-1); here !== undefined; here = stack.at(-1)) {
-    const at = left.findIndex(([from, to]) => from === here || (twoWay && to === here));
+    const at = left.findIndex(([from]) => from === here);
     if (at < 0) visited.unshift(stack.pop() as Type);
     else {
-      const [[from, to]] = left.splice(at, 1) as [Step];
-      stack.push(from === here ? to : from);
+      const [[, to]] = left.splice(at, 1) as [Step];
+      stack.push(to);
     }
   }
   const steps = visited.slice(1).map((to, n): Step => [visited[n] as Type, to]);
@@ -71,75 +71,52 @@ export function orderedPairs(types: readonly Type[]): readonly Step[] {
   return types.flatMap((from) => types.filter((to) => to !== from).map((to): Step => [from, to]));
 }
 
-/** Shows everything that a backend may make, one thing a line; numbers that differ from run to run are left out. */
-const SHOW = `
-ip -d -o link show | sed -E 's/^[0-9]+: /link /; s/(promiscuity|numtxqueues|qlen).*//; s/ state [A-Z]+//; s/ (link.ether|link.none) .*(vxlan|ipip|tun|wireguard)/ \\2/'
-ip -4 -o address show | sed -E 's/^[0-9]+: /address /; s/valid_lft.*//; s/[\\]//g'
-ip -4 route show table all | sed 's/^/route /'
-ip -6 route show table all proto 140 | sed 's/^/route /'
-ip nexthop show | sed 's/^/nexthop /'
-ip neigh show nud permanent | sed 's/^/neighbour /'
-bridge fdb show | grep flannel | sed 's/^/fdb /'
-(ip xfrm policy list || true) 2>/dev/null | grep -v '^.socket' | paste -sd ' ' | sed -E 's/ ?src ([0-9.]+[/])/\\nxfrm policy \\1/g' 
-(ip xfrm state list || true) 2>/dev/null | grep ^src | sed 's/^/xfrm state /' | sort -u
-nft list ruleset | sed -E 's/counter packets [0-9]+ bytes [0-9]+/counter/; s/^[ \t]*/nft /; s/ # handle.*//'
-`;
-
-/** The pods' side; what the kernel has of itself with ipip; where a charon that was killed is noted down, for the next. */
-const NOT_OURS = /cni0|pod1|tunl0|subnet\.env\.charon/;
-
-/** What a backend may have made on a host: sorted lines. */
-export async function hostState(host: Host): Promise<readonly string[]> {
-  const text = await host.namespace.exec("sh", "-c", SHOW);
-  const pids = (await host.namespace.run(["ip", "netns", "pids", host.namespace.name])).stdout.split("\n");
-  const processes = await Promise.all(
-    pids
-      .filter((pid) => pid !== "")
-      .map((pid) =>
-        Bun.file(`/proc/${pid}/comm`)
-          .text()
-          .catch(() => ""),
-      ),
-  );
-  const files = readdirSync(host.directory).filter((name) => name.startsWith("subnet.env"));
-  return [
-    ...text.split("\n"),
-    ...processes.filter((name) => /charon|wireguard/.test(name)).map((name) => `process ${name}`),
-    ...files.map((name) => `file ${name}`),
-  ]
-    .map((line) => line.replaceAll(/\s+/g, " ").trim())
-    .filter((line) => line !== "" && !NOT_OURS.test(line))
-    .sort();
+/** What a walk is to be like. */
+export interface WalkOptions {
+  /** Who moves the packets of ipsec. */
+  readonly mover: Mover;
+  /**
+   * Backends of which it is learned first what they make on a host on which nothing is. That is twice the work; of
+   * others it is what is seen on their first turn, where nothing may tell of others.
+   */
+  readonly fresh?: readonly Type[];
 }
+
+/** Longest time of one ping, ms: tunnels come up meanwhile. */
+const PING_MS = 300;
 
 /** Two hosts with a pod each on which one backend follows another. */
 export class BackendWalk implements AsyncDisposable {
   readonly #cluster: Cluster;
+  readonly #options: ReadonlyMap<Host, DaemonOptions>;
   #daemons: readonly Daemon[] = [];
-  /** What each host has with a backend that was the first on it, or, for lack of that, when it first was there. */
+  /** What each host has with a backend, when nothing else is there. */
   readonly #fresh = new Map<Type, readonly (readonly string[])[]>();
   #subnets: readonly string[] = [];
 
-  private constructor(cluster: Cluster) {
+  private constructor(cluster: Cluster, mover: Mover) {
     this.#cluster = cluster;
+    this.#options = new Map(
+      cluster.hosts.map((host) => {
+        // A /run of its own: the sockets of charon and of WireGuard in user space lie there.
+        const { env, ...options } = daemonOptions(host, mover);
+        return [host, { ...options, env: { ...env, WIREGUARD_KEY_FILE: keyFile(host) } }];
+      }),
+    );
   }
 
-  /**
-   * The hosts. What each of the backends makes there is learned from a start on a host on which nothing is; that is
-   * twice the work, so where starts are slow there are none to learn from, and only what tells of others is looked for.
-   */
-  static async create(types: readonly Type[] = []): Promise<BackendWalk> {
-    const walk = new BackendWalk(await Cluster.create({ hosts: 2, config: null }));
+  /** The hosts, without any daemon. */
+  static async create({ mover, fresh = [] }: WalkOptions): Promise<BackendWalk> {
+    const walk = new BackendWalk(await Cluster.create({ hosts: 2, config: null }), mover);
     try {
       const bare = await walk.#look();
-      for (const type of types) {
+      for (const type of fresh) {
         await walk.#start(type);
-        await walk.#needPods();
         await walk.#untilPods(type);
         walk.#fresh.set(type, await walk.#settled());
-        await Promise.all(walk.#daemons.map((daemon) => daemon.stop()));
+        await walk.#stop("SIGTERM");
         await Promise.all(walk.#cluster.hosts.map((host) => walk.#cleanUp(host)));
-        expect(await walk.#look()).toEqual([...bare]);
+        await walk.#untilState(bare, "nothing is left");
       }
       return walk;
     } catch (error) {
@@ -151,72 +128,77 @@ export class BackendWalk implements AsyncDisposable {
   /** Begins with a backend. */
   async begin(type: Type): Promise<void> {
     await this.#start(type);
-    await this.#needPods();
     await this.#expect(type);
   }
 
   /** Ends the daemons that way and starts them with the other backend: all is as if there had been no other one. */
   async change(to: Type, signal: NodeJS.Signals): Promise<void> {
-    await Promise.all(this.#daemons.map((daemon) => daemon.stop(signal)));
+    await this.#stop(signal);
     await this.#start(to);
     await this.#expect(to);
   }
 
   async #start(type: Type): Promise<void> {
     await this.#cluster.configure(networkConfig("v4", { Type: type, ...BACKENDS[type] }));
-    this.#daemons = this.#cluster.hosts.map((host) => {
-      const { file, env } = daemonOptions(host, "kernel");
-      return this.#cluster.startDaemon(host, {
-        ...(file === undefined ? {} : { file }),
-        env: { ...env, WIREGUARD_KEY_FILE: keyFile(host) },
-        flags: ["--ip-masq"],
-      });
-    });
+    this.#daemons = this.#cluster.hosts.map((host) =>
+      this.#cluster.startDaemon(host, { ...this.#options.get(host), flags: ["--ip-masq"] }),
+    );
     await Promise.all(this.#daemons.map((daemon) => daemon.ready));
-  }
-
-  async #needPods(): Promise<void> {
     if (this.#subnets.length > 0) return;
     await this.#cluster.addPods();
     this.#subnets = await this.#readSubnets();
   }
 
+  async #stop(signal: NodeJS.Signals): Promise<void> {
+    await Promise.all(this.#daemons.map((daemon) => daemon.stop(signal)));
+  }
+
   async #expect(type: Type): Promise<void> {
     expect(await this.#readSubnets()).toEqual([...this.#subnets]);
     await this.#untilPods(type);
-    let now: readonly (readonly string[])[] = [];
-    const look = async () => {
-      now = await this.#look();
-      return now;
-    };
     const fresh = this.#fresh.get(type);
-    if (!fresh) {
-      await until(async () => tracesOfOthers(await look(), type).length === 0, {
-        message: () => `nothing but ${type} is here\n${tracesOfOthers(now, type).join("\n")}`,
-        deadline: 5_000,
-        interval: 500,
-      });
-      for (const state of now) expect(state.filter((line) => TRACES[type].test(line))).not.toBeEmpty();
-      this.#fresh.set(type, now);
-      return;
-    }
-    await until(async () => Bun.deepEquals(await look(), fresh), {
-      message: () => {
-        const lines = now.flatMap((seen, n) => [
-          ...seen.filter((line) => !fresh[n]?.includes(line)).map((line) => `h${n + 1} has ${line}`),
-          ...(fresh[n] ?? []).filter((line) => !seen.includes(line)).map((line) => `h${n + 1} lacks ${line}`),
-        ]);
-        return `all is as after a first start with ${type}\n${lines.join("\n")}`;
-      },
-      deadline: 5_000,
-      interval: 200,
-    });
+    if (fresh) await this.#untilState(fresh, `all is as after a first start with ${type}`);
+    else this.#fresh.set(type, await this.#untilAlone(type));
   }
 
+  /** Waits until each host is in that state. */
+  async #untilState(wanted: readonly (readonly string[])[], what: string): Promise<void> {
+    let now: readonly (readonly string[])[] = [];
+    await until(
+      async () => {
+        now = await this.#look();
+        return Bun.deepEquals(now, wanted);
+      },
+      { message: () => `${what}\n${differences(now, wanted).join("\n")}`, deadline: 5_000, interval: 200 },
+    );
+  }
+
+  /** Waits until there is something of this backend, and nothing of others; resolves with the state. */
+  async #untilAlone(type: Type): Promise<readonly (readonly string[])[]> {
+    let now: readonly (readonly string[])[] = [];
+    await until(
+      async () => {
+        now = await this.#look();
+        return tracesOfOthers(now, type).length === 0;
+      },
+      {
+        message: () => `nothing but ${type} is here\n${tracesOfOthers(now, type).join("\n")}`,
+        deadline: 5_000,
+        interval: 200,
+      },
+    );
+    if (type !== "alloc")
+      for (const state of now) expect(state.filter((line) => TRACES[type].test(line))).not.toBeEmpty();
+    return now;
+  }
+
+  /** Until a packet has gone either way: what is made by the first packet is made by the side that sends it. */
   async #untilPods(type: Type): Promise<void> {
     if (type === "alloc") return;
     const [p1, p2] = this.#cluster.pods as [Pod, Pod];
-    await until(async () => (await ping(p1, p2.ipv4, { count: 1 })).received === 1, {
+    const reaches = async (from: Pod, to: Pod) =>
+      (await ping(from, to.ipv4, { count: 1, deadline: PING_MS })).received === 1;
+    await until(async () => (await reaches(p1, p2)) || (await reaches(p2, p1)), {
       message: () =>
         `pods reach each other by ${type}\n${this.#daemons.map((each) => each.tail()).join("\n")}`,
       deadline: 20_000,
@@ -232,7 +214,7 @@ export class BackendWalk implements AsyncDisposable {
         last = await this.#look();
         return Bun.deepEquals(before, last);
       },
-      { message: "a state that lasts", interval: 500 },
+      { message: "a state that lasts", interval: 200 },
     );
     return last;
   }
@@ -248,7 +230,7 @@ export class BackendWalk implements AsyncDisposable {
   }
 
   async #cleanUp(host: Host): Promise<void> {
-    const { file = "", env } = daemonOptions(host, "kernel");
+    const { file = "", env } = this.#options.get(host) ?? {};
     const { stdout, stderr, exitCode } = await host.namespace.run(
       [
         file,
@@ -257,7 +239,7 @@ export class BackendWalk implements AsyncDisposable {
         "--iface=ext0",
         `--etcd-endpoints=${endpointFor(host, this.#cluster.switch)}`,
       ],
-      { env: { PATH: process.env.PATH ?? "", ...env, WIREGUARD_KEY_FILE: keyFile(host) } },
+      { env: { PATH: process.env.PATH ?? "", ...env } },
     );
     if (exitCode !== 0) throw new Error(`cleanup on ${host.name}: ${stdout}${stderr}`);
   }
@@ -267,8 +249,18 @@ export class BackendWalk implements AsyncDisposable {
   }
 }
 
+function differences(
+  now: readonly (readonly string[])[],
+  wanted: readonly (readonly string[])[],
+): readonly string[] {
+  return now.flatMap((seen, n) => [
+    ...seen.filter((line) => !wanted[n]?.includes(line)).map((line) => `h${n + 1} has ${line}`),
+    ...(wanted[n] ?? []).filter((line) => !seen.includes(line)).map((line) => `h${n + 1} lacks ${line}`),
+  ]);
+}
+
 function tracesOfOthers(states: readonly (readonly string[])[], type: Type): readonly string[] {
-  const others = (Object.keys(TRACES) as Type[]).filter((other) => other !== type);
+  const others = (Object.keys(TRACES) as Type[]).filter((other) => other !== type && other !== "alloc");
   return states.flatMap((lines, n) =>
     lines
       .filter((line) => !TRACES[type].test(line))

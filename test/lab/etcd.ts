@@ -1,7 +1,7 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { freePorts } from "./ports.ts";
-import { until } from "./until.ts";
+import { PATIENCE, until } from "./until.ts";
 
 /** Certificate files of a TLS server; with `caFile` clients must present a certificate signed by it. */
 export interface ServerTls {
@@ -32,7 +32,7 @@ export interface EtcdServerOptions {
 const DATA_ROOT = "/dev/shm";
 
 /** Fast timers: the shortest lease etcd grants is 1.5 election time-outs, rounded up to a second. */
-const TIMERS = ["--heartbeat-interval", "20", "--election-timeout", "200"];
+const TIMERS = ["--heartbeat-interval", `${20 * PATIENCE}`, "--election-timeout", `${200 * PATIENCE}`];
 
 /** One etcd member on loopback with a disposable data folder. Several form a cluster: see etcd-cluster.ts. */
 export class EtcdServer implements AsyncDisposable {

@@ -1,5 +1,6 @@
 import { dlopen, ptr } from "bun:ffi";
 import { rmSync } from "node:fs";
+import { PATIENCE } from "./until.ts";
 
 const { symbols: libc } = dlopen("libc.so.6", {
   socket: { args: ["i32", "i32", "i32"], returns: "i32" },
@@ -15,7 +16,8 @@ const SOCK_CLOEXEC = 0o2000000;
 const SOCK_NONBLOCK = 0o4000;
 /** sizeof(sun_path), unix(7). */
 const LONGEST_PATH = 107;
-const POLL_MS = 5;
+/** To look is dear where a processor is emulated, and takes it from what is waited for. */
+const POLL_MS = PATIENCE > 1 ? 50 : 5;
 
 /**
  * What systemd is to a `Type=notify` service: a datagram socket at `path` that records every message, one entry

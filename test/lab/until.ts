@@ -4,12 +4,12 @@ export interface UntilOptions {
   readonly message: string | (() => string | Promise<string>);
   /** Milliseconds until it gives up; default 10,000. Times {@link PATIENCE}. */
   readonly deadline?: number;
-  /** Milliseconds between looks; default 20. */
+  /** Milliseconds between looks; default 20. Times {@link PATIENCE}: to look takes the processor from what is awaited. */
   readonly interval?: number;
 }
 
 /** How much slower than a usual machine this one is: the kernels of `test/lab/vm` say so in `LAB_PATIENCE`. */
-const PATIENCE = Number(process.env.LAB_PATIENCE ?? 1);
+export const PATIENCE = Number(process.env.LAB_PATIENCE ?? 1);
 
 /**
  * Waits for a condition instead of sleeping: calls `condition` until it returns something other than
@@ -39,6 +39,6 @@ export async function until<T>(
         cause === undefined ? undefined : { cause },
       );
     }
-    await Bun.sleep(interval);
+    await Bun.sleep(interval * PATIENCE);
   }
 }

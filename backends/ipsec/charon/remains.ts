@@ -11,7 +11,7 @@ interface Started {
   readonly since: string;
 }
 
-/** Notes down the charon that was started, for the next run. */
+/** Notes down the charon that was started, for the next run; core removes what it left once another backend runs. */
 export function rememberCharon(path: string, pid: number): void {
   const since = startOf(pid);
   if (since !== undefined)
@@ -25,10 +25,14 @@ export function rememberCharon(path: string, pid: number): void {
  */
 export function clearRemains(path: string): number | undefined {
   const killed = killFormer(path);
-  rmSync(path, { force: true });
   const noted = Number.parseInt(readText(PID_FILE) ?? "", 10);
   if (noted > 0 && (noted === killed || !isCharon(noted))) rmSync(PID_FILE, { force: true });
   return killed;
+}
+
+/** There is no charon of ours any more whose remains would be ours to remove. */
+export function forgetCharon(path: string): void {
+  rmSync(path, { force: true });
 }
 
 function killFormer(path: string): number | undefined {

@@ -2,7 +2,7 @@ import { rmSync } from "node:fs";
 import type { Child, Host } from "flannel/sdk";
 import { ViciClient } from "../vici/client.ts";
 import { listOf } from "../vici/message.ts";
-import { clearRemains, rememberCharon } from "./remains.ts";
+import { clearRemains, forgetCharon, rememberCharon } from "./remains.ts";
 
 /** Where charon listens unless strongswan.conf says otherwise (vici.socket). */
 export const SOCKET = "/var/run/charon.vici";
@@ -75,8 +75,10 @@ export class CharonService {
   async start(): Promise<void> {
     const killed = clearRemains(this.#host.statePath(STATE));
     if (killed !== undefined) this.#host.log.warn("killed the charon of the last run", { pid: killed });
-    else if (await this.#answers())
+    else if (await this.#answers()) {
+      forgetCharon(this.#host.statePath(STATE));
       return this.#host.log.info(`charon runs already: using it through ${SOCKET}`);
+    }
     this.#startOwn();
   }
 

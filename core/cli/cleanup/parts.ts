@@ -2,9 +2,11 @@ import { existsSync, rmSync } from "node:fs";
 import type { ActiveBackend, Host } from "../../../plugins/sdk/backend.ts";
 import { findLeftovers, type LeftoverScope, removeLeftovers } from "../../dataplane/leftovers.ts";
 import { describeObject } from "../../dataplane/peer-state.ts";
+import { charonNote, hadCharon, removeCharonRemains } from "../../dataplane/stale-charon.ts";
 import { lockFileOf } from "../../host/lock.ts";
 import { identityFile } from "../../host/node-id.ts";
 import type { Kernel } from "../../netlink/kernel.ts";
+import { silentLog } from "../../observe/log.ts";
 import { statusSocketOf } from "../../observe/status-socket.ts";
 import type { TrafficHost } from "../../traffic/host.ts";
 import type { TrafficManager } from "../../traffic/manager.ts";
@@ -77,6 +79,17 @@ export function backendPart(backend: Pick<ActiveBackend, "cleanup">, host: Host)
     async remove() {
       await backend.cleanup({ dryRun: false, host });
     },
+  };
+}
+
+/** What the charon that the ipsec backend has started left. */
+export function charonPart(kernel: Kernel, subnetFile: string): CleanupPart {
+  const note = charonNote(subnetFile);
+  return {
+    kind: "backend",
+    look: async () =>
+      hadCharon(note) ? [`file ${note}, and the routing rule 220 of charon if it is there`] : [],
+    remove: () => removeCharonRemains(kernel, note, silentLog),
   };
 }
 

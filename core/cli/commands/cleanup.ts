@@ -26,6 +26,7 @@ import { MemberKeeper } from "../../traffic/members/keeper.ts";
 import {
   backendPart,
   type CleanupPart,
+  charonPart,
   filePart,
   kernelPart,
   membersPart,
@@ -78,6 +79,7 @@ export async function cleanUp(line: CommandLine, discover: () => Registry): Prom
     trafficPart(traffic, host),
     membersPart(new MemberKeeper(rules)),
     ...(await backendParts(config, options, discover, { kernel, log, notes })),
+    charonPart(kernel, options.subnetFile),
     filePart(options.subnetFile),
   ];
   const plan = await lookAll(parts);

@@ -11,8 +11,10 @@ import type {
   NeighbourState,
   NexthopState,
   RouteState,
+  RoutingRule,
   WantedLink,
 } from "../objects.ts";
+import { isNoRule } from "../outcome.ts";
 import type { WireguardChange, WireguardState } from "../wireguard-objects.ts";
 import type { XfrmChange, XfrmFailure, XfrmPolicyState, XfrmState } from "../xfrm-objects.ts";
 import { applyByCommand } from "./batch.ts";
@@ -112,6 +114,13 @@ export class CommandKernel implements Kernel {
     if (!isDeviceName(name)) return;
     const refusal = await command(this.#run, "ip", ["link", "delete", "dev", name]);
     if (refusal && refusal.errno !== ENODEV) throw refusalFault(`delete the device "${name}"`, refusal);
+  }
+
+  async deleteRule(family: 4 | 6, { priority, table }: RoutingRule): Promise<boolean> {
+    const which = ["priority", String(priority), "table", String(table)];
+    const refusal = await command(this.#run, "ip", [`-${family}`, "rule", "delete", ...which]);
+    if (refusal && !isNoRule(refusal)) throw refusalFault(`delete the routing rule ${priority}`, refusal);
+    return refusal === undefined;
   }
 
   txChecksum(dev: string): Promise<boolean | undefined> {

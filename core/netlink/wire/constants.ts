@@ -58,9 +58,14 @@ export const RTM_GETROUTE = 26;
 export const RTM_NEWNEIGH = 28;
 export const RTM_DELNEIGH = 29;
 export const RTM_GETNEIGH = 30;
+export const RTM_DELRULE = 33;
 export const RTM_NEWNEXTHOP = 104;
 export const RTM_DELNEXTHOP = 105;
 export const RTM_GETNEXTHOP = 106;
+
+// Attributes of struct fib_rule_hdr (linux/fib_rules.h).
+export const FRA_PRIORITY = 6;
+export const FRA_TABLE = 15;
 
 // Multicast groups.
 export const RTNLGRP_LINK = 1;

@@ -1,10 +1,13 @@
 /** What a backend finds of the one before it, in a real kernel. */
 import { describe, expect, test } from "bun:test";
+import { existsSync } from "node:fs";
 import type { ActiveBackend } from "flannel/sdk";
+import { rememberCharon } from "../../../backends/ipsec/charon/remains.ts";
 import { ActiveDriver } from "../../../core/dataplane/active.ts";
 import { Health } from "../../../core/observe/health.ts";
 import { blackholeRoutes } from "../../../core/traffic/blackhole.ts";
 import { kernelIn } from "../../lab/in-namespace.ts";
+import { TemporaryFolder } from "../host/temporary-folder.ts";
 import { RecordingLog } from "../observe/recording-log.ts";
 import { NETWORKS, Node, OWN, peerOf, prefixesOf } from "./node.ts";
 
@@ -28,6 +31,7 @@ async function driverOn(
   devices?: readonly string[],
   extras = false,
   keeps: Pick<ActiveBackend, "keepsBlackholes" | "keepsPolicies"> = {},
+  charonNote?: string,
 ) {
   const log = new RecordingLog();
   const backend: ActiveBackend = {
@@ -46,6 +50,7 @@ async function driverOn(
     external: await node.external(),
     networks: prefixesOf([NETWORKS.ipv4 ?? "", NETWORKS.ipv6 ?? ""]),
     ...(extras ? { extras: blackholeRoutes } : {}),
+    ...(charonNote === undefined ? {} : { charonNote }),
     health: new Health(log),
     log,
     timeouts: { prepare: 10_000, sync: 10_000, stop: 10_000 },
@@ -114,6 +119,17 @@ test("it keeps its own devices and routes; one that names none keeps what may be
   ]);
 });
 
+test("one with routes of its own on the interface removes nexthops there, and with them the routes that use them", async () => {
+  await using node = await Node.create("stale-interface");
+  await node.ns.ip("nexthop add id 168101120 via 192.0.2.10 dev eth0 proto 140");
+  await node.ns.ip("route add 10.5.2.0/24 nhid 168101120 proto 140");
+  await node.ns.ip("route add 10.5.3.0/24 dev eth0 proto 140");
+  using kernel = kernelIn(node.ns);
+  const { driver } = await driverOn(node, kernel, ["eth0"]);
+  await driver.attach({ subnets: OWN });
+  expect(await left(node)).toEqual(["10.5.3.0/24 dev eth0 scope link"]);
+});
+
 test("a declarative one that starts removes the device of one that acted itself, and marked routes beside its own", async () => {
   await using node = await Node.create("stale-declared");
   await node.ns.ip("tuntap add flannel0 mode tun");
@@ -170,6 +186,28 @@ describe("of the ipsec backend", () => {
     await driver.driver.prepare();
     await driver.driver.attach({ subnets: OWN });
     expect((await found(node)).filter((line) => !line.startsWith("blackhole"))).toEqual(OTHERS);
+  });
+
+  test("the charon of a daemon that was killed, its rule and its note go; without a note the rule is somebody else's", async () => {
+    await using node = await Node.create("stale-charon");
+    using folder = new TemporaryFolder();
+    using kernel = kernelIn(node.ns);
+    const note = folder.file("subnet.env.charon");
+    const rules = async () =>
+      [await node.ns.ip("rule show"), await node.ns.ip("-6 rule show")].map((text) =>
+        text.includes("lookup 220"),
+      );
+    for (const family of ["-4", "-6"]) await node.ns.ip(`${family} rule add priority 220 table 220`);
+    const { driver } = await driverOn(node, kernel, ["flannel0"], false, {}, note);
+    await driver.attach({ subnets: OWN });
+    expect(await rules()).toEqual([true, true]);
+    await using left = Bun.spawn(["sleep", "1000"]);
+    rememberCharon(note, left.pid);
+    await driver.attach({ subnets: OWN });
+    await left.exited;
+    expect(left.signalCode).toBe("SIGKILL");
+    expect(await rules()).toEqual([false, false]);
+    expect(existsSync(note)).toBe(false);
   });
 
   test("they stay for a backend that has such itself", async () => {

@@ -26,7 +26,7 @@ resolve() {
 # shellcheck disable=SC2086 # word lists, the last with patterns
 {
   tools=$({ which $programs || true; ls -d /usr/sbin/*tables* || true; } | resolve)
-  libraries=$({ echo "$tools"; find /usr/lib/ipsec -type f; } | xargs ldd | grep -o '/[^ :]*\.so[^ :]*' | resolve || true)
+  libraries=$({ echo "$tools"; find /usr/lib/ipsec -type f -not -name "*curl*" -not -name "*ldap*" -not -name "*gcrypt*"; } | xargs ldd | grep -o '/[^ :]*\.so[^ :]*' | resolve || true)
   { echo "$tools"; echo "$libraries"; ls -d $settings $folders || true; } | sort -u | sed 's#^/##' |
     tar cf "$archive" -C / -T -
 } 2>/dev/null
