@@ -1,7 +1,7 @@
 /**
- * `bun test/suite.ts`: all tests, in two lanes side by side. Files whose tests run in guests (test/lab/vm) go one after
- * the other, as an emulated processor keeps a real one busy; all others go two at a time. What a lane of guests says is
- * shown when the other one has ended. Ends with the totals in Bun's form.
+ * `bun test/suite.ts`: all tests. Files whose tests run in guests (test/lab/vm) go one after the other, as an emulated
+ * processor keeps a real one busy; all others go beside them, two at a time, and when these are done, the guests go two
+ * at a time. What a guest says is shown when its file has ended. Ends with the totals in Bun's form.
  *
  * The few files that failed are run once more, each alone, and named: thousands of tests with real kernels, clusters
  * and clocks meet a moment now and then that no deadline foresaw. What is broken fails twice.
@@ -85,17 +85,30 @@ async function runAgain(failing: readonly string[]): Promise<number> {
   return twice.length;
 }
 
+/** Runs files with guests one by one, as long as there are any in the queue. */
+async function runGuests(queue: string[], outcomes: Outcome[]): Promise<void> {
+  for (let file = queue.shift(); file !== undefined; file = queue.shift()) {
+    const { outcome, output } = await runLane(file.replaceAll("/", "_"), [file], [], "pipe");
+    outcomes.push(outcome);
+    console.log(`\nin a guest:\n${output}`);
+  }
+}
+
 try {
-  const guestFiles = files.filter(needsGuest);
+  const guests = files.filter(needsGuest);
   const hostFiles = files.filter((file) => !needsGuest(file));
-  const guests = runLane("guests", guestFiles, [], "pipe");
+  const outcomes: Outcome[] = [];
+  const besides = runGuests(guests, outcomes);
   const host = await runLane("host", hostFiles, [`--parallel=${WORKERS}`], "inherit");
-  const { outcome, output } = await guests;
-  console.log(`\nIn guests:\n${output}`);
-  const failing = [...host.outcome.files, ...outcome.files];
-  const passed = host.outcome.passed + outcome.passed;
+  outcomes.push(host.outcome);
+  await Promise.all([besides, runGuests(guests, outcomes)]);
+  const failing = outcomes.flatMap(({ files: left }) => left);
+  const passed = outcomes.reduce((sum, each) => sum + each.passed, 0);
   // A file that could not be loaded counts as one.
-  const failed = Math.max(host.outcome.failed + outcome.failed, failing.length);
+  const failed = Math.max(
+    outcomes.reduce((sum, each) => sum + each.failed, 0),
+    failing.length,
+  );
   const left = await runAgain(failing);
   console.log(`\n ${left === 0 ? passed + failed : passed} pass\n ${left === 0 ? 0 : failed} fail`);
   process.exitCode = left === 0 ? 0 : 1;

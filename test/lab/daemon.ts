@@ -129,11 +129,11 @@ export class Daemon implements AsyncDisposable {
 
   /**
    * Resolves with the first log line for which `predicate` holds, from line `after` (a former `lines.length`) on.
-   * Rejects at the deadline (ms, default 10,000) or when the daemon ends without it.
+   * Rejects at the deadline (ms, default 30,000) or when the daemon ends without it.
    */
   async waitForLog(
     predicate: (line: LogLine) => boolean,
-    { after = 0, deadline = 10_000 }: { after?: number; deadline?: number } = {},
+    { after = 0, deadline = 20_000 }: { after?: number; deadline?: number } = {},
   ): Promise<LogLine> {
     const found = await until(() => this.lines.slice(after).find(predicate) ?? this.#failWhenEnded(), {
       message: () => `${this.host.name}: no such log line\n${this.tail()}`,
@@ -143,8 +143,8 @@ export class Daemon implements AsyncDisposable {
     return found;
   }
 
-  /** Resolves when the daemon has ended by itself, or rejects at the deadline (ms, default 10,000). */
-  async ended(deadline = 10_000): Promise<Exit> {
+  /** Resolves when the daemon has ended by itself, or rejects at the deadline (ms, default 30,000). */
+  async ended(deadline = 30_000): Promise<Exit> {
     const asked = performance.now();
     await until(() => !this.running, {
       message: () => `${this.host.name}: the daemon still runs\n${this.tail()}`,
@@ -159,7 +159,7 @@ export class Daemon implements AsyncDisposable {
   }
 
   /** Sends a signal (default SIGTERM) and waits for the end. */
-  stop(signal: NodeJS.Signals = "SIGTERM", deadline = 10_000): Promise<Exit> {
+  stop(signal: NodeJS.Signals = "SIGTERM", deadline = 20_000): Promise<Exit> {
     this.signal(signal);
     return this.ended(deadline);
   }

@@ -51,7 +51,7 @@ function differ(expected: readonly string[], actual: readonly string[]): Differe
 /**
  * The oracle of every data-plane test: waits until the links, addresses, routes, neighbours, FDB entries and
  * nexthops of all `hosts` are exactly what etcd's keys demand, no more and no less. At the deadline (ms, default
- * 10,000) it throws with the difference per host.
+ * 20,000) it throws with the difference per host.
  */
 export async function expectInSync(
   hosts: readonly Host[],
@@ -73,7 +73,7 @@ export async function expectInSync(
     },
     {
       message: () => `hosts and etcd differ\n${renderDifferences(differences)}`,
-      deadline: options.deadline ?? 10_000,
+      deadline: options.deadline ?? 20_000,
       interval: 100,
     },
   );

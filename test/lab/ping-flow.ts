@@ -36,14 +36,14 @@ export class PingFlow implements AsyncDisposable {
 
   /**
    * Starts at `rate` requests per second (default 50, at most 100) and resolves when the first answer came;
-   * rejects when there is none within `deadline` ms (default 10,000).
+   * rejects when there is none within `deadline` ms (default 20,000).
    */
   static async start(
     from: Located,
     address: string,
     options: { rate?: number; deadline?: number } = {},
   ): Promise<PingFlow> {
-    const { rate = 50, deadline = 10_000 } = options;
+    const { rate = 50, deadline = 20_000 } = options;
     if (rate > 100) throw new Error(`a ping flow sends at most 100 requests per second, not ${rate}`);
     const child = Bun.spawn([...pingCommand(from, {}), "-D", "-i", (1 / rate).toFixed(3), address], {
       stdin: "ignore",
@@ -69,7 +69,7 @@ export class PingFlow implements AsyncDisposable {
   }
 
   /** Resolves when the next `count` answers after now have come. */
-  async expectAnswers(count: number, deadline = 10_000): Promise<void> {
+  async expectAnswers(count: number, deadline = 20_000): Promise<void> {
     const wanted = this.received + count;
     await until(() => this.received >= wanted, {
       message: () => `${wanted - this.received} of ${count} echo answers still missing`,

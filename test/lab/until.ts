@@ -2,7 +2,7 @@
 export interface UntilOptions {
   /** What was awaited, for the error; a function is called only on failure (to print the state then). */
   readonly message: string | (() => string | Promise<string>);
-  /** Milliseconds until it gives up; default 10,000. Times {@link PATIENCE}. */
+  /** Milliseconds until it gives up; default 20,000. Times {@link PATIENCE}. */
   readonly deadline?: number;
   /** Milliseconds between looks; default 20. Times {@link PATIENCE}: to look takes the processor from what is awaited. */
   readonly interval?: number;
@@ -18,7 +18,7 @@ export const PATIENCE = Number(process.env.LAB_PATIENCE ?? 1);
  */
 export async function until<T>(
   condition: () => T | Promise<T>,
-  { message, deadline = 10_000, interval = 20 }: UntilOptions,
+  { message, deadline = 20_000, interval = 20 }: UntilOptions,
 ): Promise<Exclude<T, false | undefined | null>> {
   const end = performance.now() + deadline * PATIENCE;
   for (;;) {
