@@ -3,7 +3,7 @@ import { vmTests } from "../lab/vm/vm.ts";
 import { ACTIVE_CONTRACT, activeSettings } from "./active-contract.ts";
 import { expectKernelContract, kernelSettings } from "./in-kernel.ts";
 
-// Nineteen tests; alone they take a minute and a half, beside others several times that.
+// Nineteen tests: 191 s beside the rest of the suite, where two processors are shared.
 const vm = vmTests(import.meta.path, { timeout: 600 });
 
 for (const [label, setting] of kernelSettings("guest")) {
