@@ -40,13 +40,18 @@ function inspectMemory(): Memory {
     getpagesize: { args: [], returns: "i32" },
   });
   const pageBytes = getpagesize();
-  const program = findEmbeddedProgram("/proc/self/exe");
-  return {
-    madvise,
-    pageBytes,
-    droppable: findDroppable(readFileSync("/proc/self/smaps", "utf8")),
-    program: program && wholePages(program, pageBytes),
-  };
+  const droppable = findDroppable(readFileSync("/proc/self/smaps", "utf8"));
+  return { madvise, pageBytes, droppable, program: locateProgram(pageBytes) };
+}
+
+/** Nothing also when the executable cannot be read: then only the runtime's code is dropped. */
+function locateProgram(pageBytes: number): AddressRange | undefined {
+  try {
+    const program = findEmbeddedProgram("/proc/self/exe");
+    return program && wholePages(program, pageBytes);
+  } catch {
+    return undefined;
+  }
 }
 
 /**
