@@ -1,6 +1,6 @@
 import { findInterface } from "../host/interface/find.ts";
 import { holdLock } from "../host/lock.ts";
-import { dropCleanPages } from "../host/memory.ts";
+import { collectEarly, dropCleanPages } from "../host/memory.ts";
 import { notifyServiceManager } from "../host/notify.ts";
 import { requireNetAdmin } from "../host/privilege.ts";
 import { assertSubnetFilePath, readSubnetFile } from "../host/subnet-file.ts";
@@ -48,6 +48,7 @@ const STOP_PATIENCE_MS = 1_000;
  */
 export async function runAgent(input: AgentInput): Promise<void> {
   const { settings, log, health, registry, signal } = input;
+  collectEarly();
   requireNetAdmin();
   assertSubnetFilePath(settings.subnetFile);
   await using resources = new AsyncDisposableStack();

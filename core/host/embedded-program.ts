@@ -8,10 +8,13 @@ export interface AddressRange {
 
 /** The section of the executable into which `bun build --compile` puts modules, their bytecode and source maps. */
 const SECTION = ".bun";
-/** proc(5), /proc/PID/pagemap: eight bytes a page; bits 62, 63: it is there, or swapped out; bit 61: of a file. */
-const ENTRY_BYTES = 8;
-const EXISTS = 3n << 62n;
-const OF_FILE = 1n << 61n;
+/**
+ * proc(5), /proc/PID/pagemap: eight bytes a page; bits 62, 63: it is there, or swapped out; bit 61: of a file. Taken as
+ * two words of 32 bits each: BigInts would leave garbage in proportion to the size of the executable.
+ */
+const ENTRY_WORDS = 2;
+const EXISTS = 3 << 30;
+const OF_FILE = 1 << 29;
 
 /**
  * Where the embedded program of the executable at `path` lies in memory: addresses as the linker gave them. Nothing
@@ -53,14 +56,18 @@ export function findEmbeddedProgram(path: string): AddressRange | undefined {
  * @throws when the kernel does not tell.
  */
 export function isPristine({ start, end }: AddressRange, pageBytes: number): boolean {
-  const pages = new BigUint64Array((end - start) / pageBytes);
-  const bytes = new Uint8Array(pages.buffer);
+  const words = new Uint32Array(((end - start) / pageBytes) * ENTRY_WORDS);
+  const bytes = new Uint8Array(words.buffer);
+  const bytesPerPage = ENTRY_WORDS * words.BYTES_PER_ELEMENT;
   const file = openSync("/proc/self/pagemap", "r");
   try {
-    const length = readSync(file, bytes, 0, bytes.length, (start / pageBytes) * ENTRY_BYTES);
+    const length = readSync(file, bytes, 0, bytes.length, (start / pageBytes) * bytesPerPage);
     if (length < bytes.length) throw new RangeError("/proc/self/pagemap ends early");
   } finally {
     closeSync(file);
   }
-  return pages.every((page) => (page & EXISTS) === 0n || (page & OF_FILE) !== 0n);
+  // Little-endian, as every architecture Bun runs on: what tells is in the second word of each page.
+  return words.every(
+    (word, index) => index % ENTRY_WORDS === 0 || !(word & EXISTS) || Boolean(word & OF_FILE),
+  );
 }

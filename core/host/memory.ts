@@ -55,6 +55,15 @@ function locateProgram(pageBytes: number): AddressRange | undefined {
 }
 
 /**
+ * Collects what loading the program left behind, now and not whenever the collector would have come to it. The heap is
+ * never compacted: where the first collection falls decides over how many blocks (16 KB) the objects are strewn that
+ * stay for good, and it falls elsewhere as soon as the executable holds a module more. Takes 6–8 ms.
+ */
+export function collectEarly(): void {
+  Bun.gc(true);
+}
+
+/**
  * Drops the clean, file-backed pages of the program (some 35 MB of resident memory right after start): the runtime's
  * code, and the modules with their bytecode. What is needed again is mapped in from the page cache. Cheap enough to
  * repeat; without FFI nothing happens.
