@@ -43,7 +43,7 @@ function fixOf(kind: CloudErrorKind, call: string): string {
     case "throttled":
       return "It is tried again with growing pauses; a larger CheckInterval in the Backend asks less often.";
     case "full":
-      return `Remove entries (${CONSOLE}), or have the quota "custom route entries" raised (Quota Center); it is tried again when the table has changed.`;
+      return `Remove entries (${CONSOLE}), or have the quota "custom route entries" raised (Quota Center); it is tried again when the table has changed, else within the hour.`;
     case "clock":
       return "Set this host's clock right and keep it right (chrony with ntp.cloud.aliyuncs.com).";
     case "missing":

@@ -5,13 +5,18 @@ function wholeNumber(name: string, min: number, max: number) {
   return v.pipe(v.number(message), v.integer(message), v.minValue(min, message), v.maxValue(max, message));
 }
 
+const ENDPOINT = "Endpoint must be a host name, or http:// or https:// with one, and nothing behind it";
+
+/** Empty, or what the client can be pointed to: it asks for no path but `/`. */
+const endpoint = v.pipe(v.string(ENDPOINT), v.regex(/^((https?:\/\/)?[^\s/?#]+\/?)?$/, ENDPOINT));
+
 /** The `Backend` keys of ali-vpc, as documented; the first two are upstream's. An absent or null key takes the default. */
 export const options = v.object({
   /** Empty: `ACCESS_KEY_ID` and `ACCESS_KEY_SECRET` as upstream, else the chain of the official library. */
   AccessKeyID: v.nullish(v.string("AccessKeyID must be text"), ""),
   AccessKeySecret: v.nullish(v.string("AccessKeySecret must be text"), ""),
   /** Host name of the VPC API, or URL; empty: the region's. */
-  Endpoint: v.nullish(v.string("Endpoint must be a host name or a URL"), ""),
+  Endpoint: v.nullish(endpoint, ""),
   /** Custom entries that fit into the route table. */
   RouteLimit: v.nullish(wholeNumber("RouteLimit", 1, 10_000), 200),
   CheckInterval: v.nullish(wholeNumber("CheckInterval", 1, 86_400), 300),

@@ -71,6 +71,7 @@ export class Vpc {
   /** No call replaces an entry: it is removed and made anew; each is waited for. */
   async apply(change: CloudChange): Promise<void> {
     if (change.action === "set") return;
+    if (change.action === "mark") return this.#mark(change.former);
     if (change.action !== "create") await this.#remove(change.former);
     if (change.action !== "delete") await this.#create(change.dst, change.target);
   }
@@ -87,6 +88,16 @@ export class Vpc {
       ClientToken: crypto.randomUUID(),
     });
     await this.#settle("CreateRouteEntry", dst, instance, "active");
+  }
+
+  /** Gives an entry our description; it goes on all the while. */
+  async #mark({ dst, id }: CloudRoute): Promise<void> {
+    const { region, table } = this.#here();
+    await this.#change("ModifyRouteEntry", {
+      RegionId: region,
+      Description: MARK,
+      ...(id === undefined ? { RouteTableId: table, DestinationCidrBlock: dst } : { RouteEntryId: id }),
+    });
   }
 
   /** One that is gone already is fine. */

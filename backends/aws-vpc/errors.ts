@@ -43,7 +43,7 @@ function fixOf(kind: CloudErrorKind, call: string): string {
     case "throttled":
       return "It is tried again with growing pauses; a larger CheckInterval in the Backend asks less often.";
     case "full":
-      return `Remove routes (${CONSOLE}), or have the quota "Routes per route table" raised (Service Quotas console → Amazon VPC).`;
+      return `Remove routes (${CONSOLE}), or have the quota "Routes per route table" raised (Service Quotas console → Amazon VPC); it is tried again when the table has changed, else within the hour.`;
     case "clock":
       return "Set this host's clock right and keep it right (chrony with 169.254.169.123); else the secret key is wrong.";
     case "missing":

@@ -16,7 +16,7 @@ const FIX =
 
 /**
  * Asks the instance metadata service, version 2 (session tokens), who this instance is. Version 1 only where the option
- * allows it and there are no tokens. `AWS_EC2_METADATA_SERVICE_ENDPOINT` moves it, as for the SDK.
+ * allows it and no token can be had. `AWS_EC2_METADATA_SERVICE_ENDPOINT` moves it, as for the SDK.
  * Rejects with CloudError `metadata`.
  */
 export async function identify(allowV1: boolean, signal: AbortSignal): Promise<Identity> {
@@ -33,11 +33,17 @@ export async function identify(allowV1: boolean, signal: AbortSignal): Promise<I
 async function fetchToken(base: string, allowV1: boolean, signal: AbortSignal): Promise<string | undefined> {
   const url = `${base}/latest/api/token`;
   const headers = { "X-aws-ec2-metadata-token-ttl-seconds": TOKEN_SECONDS };
-  const { status, body } = await askMetadata({ url, method: "PUT", headers, fix: FIX, signal });
-  if (status === 200 && body.trim() !== "") return body.trim();
-  if (allowV1) return undefined;
   const fix = `${FIX} Where it has no session tokens (IMDSv2), set AllowIMDSv1 to true in the Backend.`;
-  throw new CloudError("metadata", `PUT ${url}`, `status ${status}`, fix);
+  try {
+    // A container beyond the hop limit is never answered: where version 1 does as well, once is enough.
+    const tries = allowV1 ? { tries: 1 } : {};
+    const { status, body } = await askMetadata({ url, method: "PUT", headers, fix, signal, ...tries });
+    if (status === 200 && body.trim() !== "") return body.trim();
+    throw new CloudError("metadata", `PUT ${url}`, `status ${status}`, fix);
+  } catch (error) {
+    if (allowV1) return undefined;
+    throw error;
+  }
 }
 
 function parse(text: string): { readonly instanceId?: unknown; readonly region?: unknown } {

@@ -68,6 +68,8 @@ export class Vpc {
   async apply(change: CloudChange): Promise<void> {
     const { ec2 } = this.#here();
     if (change.action === "set") return ec2.stopChecking(change.setting.subject);
+    // Routes here carry no mark, and are never planned to get one.
+    if (change.action === "mark") return;
     const route = { RouteTableId: change.table, ...destinationOf(change.dst) };
     if (change.action === "delete") return ec2.deleteRoute(route);
     const whole = { ...route, NetworkInterfaceId: change.target };

@@ -20,6 +20,8 @@ const PRIORITY = 1_000;
 
 interface Place extends Identity {
   readonly api: Api;
+  /** This node as a next hop. */
+  readonly self: string;
 }
 
 interface Page {
@@ -40,31 +42,31 @@ export class Compute {
   async discover({ signal }: CloudHost, { external }: HostFacts): Promise<CloudPlace> {
     this.#place = undefined;
     const identity = await identify(external.ipv4, signal);
-    this.#place = { ...identity, api: await Api.open(identity.project, signal) };
-    const { project, zone, instance, network } = identity;
-    return { summary: `${project} ${zone} ${instance}, network ${network}`, self: `${zone}/${instance}` };
+    const { project, networkProject, zone, instance, network } = identity;
+    // A route may name an instance of its own project only; of a Shared VPC's service project it takes the address.
+    const isShared = networkProject !== project;
+    const self = isShared ? (external.ipv4 ?? "") : `${zone}/${instance}`;
+    this.#place = { ...identity, self, api: await Api.open(project, signal) };
+    const where = isShared ? `${network} of ${networkProject}` : network;
+    return { summary: `${project} ${zone} ${instance}, network ${where}`, self };
   }
 
-  /** All pages of the project's routes, and whether the instance may forward packets. */
+  /** All pages of the routes of the network's project, and whether the instance may forward packets. */
   async read(): Promise<CloudReading> {
-    const { api, project, zone, instance, network } = this.#here();
+    const { api, project, networkProject, zone, instance, network } = this.#here();
     const where = `projects/${project}/zones/${zone}/instances/${instance}`;
     const { canIpForward } = await api.call<{ readonly canIpForward?: boolean }>(
       "compute.instances.get",
       "GET",
       where,
     );
+    const list = `projects/${networkProject}/global/routes`;
     const routes: CloudRoute[] = [];
     let pageToken = "";
     do {
       const params = { maxResults: PAGE, ...(pageToken === "" ? {} : { pageToken }) };
-      const page = await api.call<Page>("compute.routes.list", "GET", `projects/${project}/global/routes`, {
-        params,
-      });
-      for (const each of page.items ?? []) {
-        const route = toRoute(each, network);
-        if (route) routes.push(route);
-      }
+      const page = await api.call<Page>("compute.routes.list", "GET", list, { params });
+      routes.push(...(page.items ?? []).map((each) => toRoute(each, network)));
       pageToken = page.nextPageToken ?? "";
     } while (pageToken !== "");
     return {
@@ -75,30 +77,36 @@ export class Compute {
 
   /** Starts the operation and waits for its end. There is no call that replaces a route: it is removed and made. */
   async apply(change: CloudChange): Promise<void> {
-    if (change.action === "set") return;
+    // By their names routes are marked from the beginning.
+    if (change.action === "set" || change.action === "mark") return;
     if (change.action !== "create") await this.#remove(change.former);
     if (change.action !== "delete") await this.#create(change.dst);
   }
 
   async #create(destRange: string): Promise<void> {
-    const { api, project, zone, instance, network } = this.#here();
+    const { api, project, networkProject, zone, instance, network, self } = this.#here();
+    const nextHop =
+      networkProject === project
+        ? { nextHopInstance: `projects/${project}/zones/${zone}/instances/${instance}` }
+        : { nextHopIp: self };
     const route = {
       name: routeName(destRange),
       description: "flannel",
       destRange,
-      network: `projects/${project}/global/networks/${network}`,
-      nextHopInstance: `projects/${project}/zones/${zone}/instances/${instance}`,
+      network: `projects/${networkProject}/global/networks/${network}`,
+      ...nextHop,
       priority: PRIORITY,
     };
-    await api.run("compute.routes.create", "POST", project, `projects/${project}/global/routes`, route);
+    const where = `projects/${networkProject}/global/routes`;
+    await api.run("compute.routes.create", "POST", networkProject, where, route);
   }
 
   /** One that is gone already is fine. */
   async #remove({ id, dst }: CloudRoute): Promise<void> {
-    const { api, project } = this.#here();
-    const path = `projects/${project}/global/routes/${id ?? routeName(dst)}`;
+    const { api, networkProject } = this.#here();
+    const path = `projects/${networkProject}/global/routes/${id ?? routeName(dst)}`;
     try {
-      await api.run("compute.routes.delete", "DELETE", project, path);
+      await api.run("compute.routes.delete", "DELETE", networkProject, path);
     } catch (error) {
       if (!(error instanceof CloudError && error.kind === "missing")) throw error;
     }

@@ -9,6 +9,8 @@ export interface ApiError {
     readonly code?: string;
     readonly message?: string;
   }[];
+  /** google.rpc.ErrorInfo and others. */
+  readonly details?: readonly { readonly reason?: string }[];
 }
 
 /** The part of what google-auth-library throws that is looked at. */
@@ -32,7 +34,7 @@ function fixOf(kind: CloudErrorKind, call: string): string {
     case "throttled":
       return "It is tried again with growing pauses; a larger CheckInterval in the Backend asks less often.";
     case "full":
-      return `Remove routes (${CONSOLE}), or have the quota "Routes" raised (IAM & Admin → Quotas); it is tried again when the routes have changed.`;
+      return `Remove routes (${CONSOLE}), or have the quota "Routes" raised (IAM & Admin → Quotas); it is tried again when the routes have changed, else within the hour.`;
     case "missing":
       return `Compare project, zone and network with ${CONSOLE}.`;
     case "clock":
@@ -43,6 +45,12 @@ function fixOf(kind: CloudErrorKind, call: string): string {
       return `See ${CONSOLE}; it is tried again by itself.`;
   }
 }
+
+/** Reasons of a project in which the API is switched off (of the older form of an error, and of the newer one). */
+const SWITCHED_OFF = /^(accessNotConfigured|SERVICE_DISABLED)$/;
+const SWITCH_ON =
+  "Switch the Compute Engine API on: gcloud services enable compute.googleapis.com (APIs & Services → Library). It is " +
+  "tried again by itself.";
 
 /** What a request of the permission `compute.<call>` was rejected with; never the token or the request. */
 export function toCloudError(error: unknown, call: string): CloudError {
@@ -64,14 +72,14 @@ export function ofOperation(
   return ofApi({ errors: errors ?? [] }, status ?? 400, call);
 }
 
-function ofApi({ message, errors = [] }: ApiError, status: number, call: string): CloudError {
+function ofApi({ message, errors = [], details = [] }: ApiError, status: number, call: string): CloudError {
   const [first] = errors;
   const reason = first?.reason ?? first?.code ?? String(status);
-  return failure(
-    kindOfApi(reason, status),
-    call,
-    `${reason}: ${message ?? first?.message ?? "no reason given"}`,
-  );
+  const text = `${reason}: ${message ?? first?.message ?? "no reason given"}`;
+  const detail = details.find(({ reason: told }) => told !== undefined)?.reason ?? "";
+  if (SWITCHED_OFF.test(reason) || SWITCHED_OFF.test(detail))
+    return failure("refused", call, text, SWITCH_ON);
+  return failure(kindOfApi(reason, status), call, text);
 }
 
 /** Reasons of the Compute API ("Troubleshooting API errors" of its documentation), then the status. */
@@ -95,8 +103,8 @@ function kindOfLocal(message: string): CloudErrorKind {
     : "unreachable";
 }
 
-function failure(kind: CloudErrorKind, call: string, message: string): CloudError {
-  return new CloudError(kind, call, message.replaceAll(/\s+/g, " ").trim(), fixOf(kind, call));
+function failure(kind: CloudErrorKind, call: string, message: string, fix = fixOf(kind, call)): CloudError {
+  return new CloudError(kind, call, message.replaceAll(/\s+/g, " ").trim(), fix);
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -2,8 +2,10 @@ import { CloudError, readMetadata } from "flannel/sdk";
 
 /** Where an instance is, as its metadata server says. */
 export interface Identity {
-  /** Project id: `my-project`. */
+  /** Id of the instance's project: `my-project`. */
   readonly project: string;
+  /** Project of the network and its routes: the same, or id or number of the host project of a Shared VPC. */
+  readonly networkProject: string;
   /** `europe-west1-b` */
   readonly zone: string;
   readonly instance: string;
@@ -33,11 +35,17 @@ export async function identify(address: string | undefined, signal: AbortSignal)
       signal,
     });
   const project = await ask("project/project-id");
-  const zone = lastPart(await ask("instance/zone"));
+  const path = await ask("instance/zone");
+  const zone = lastPart(path);
   const instance = await ask("instance/name");
   const interfaces = parse(await ask("instance/network-interfaces/?recursive=true"));
   const own = interfaces.find(({ ip }) => ip === address);
-  if (typeof own?.network === "string") return { project, zone, instance, network: lastPart(own.network) };
+  if (typeof own?.network === "string") {
+    const home = projectOf(own.network) ?? project;
+    // Both paths name projects by number.
+    const networkProject = home === projectOf(path) ? project : home;
+    return { project, networkProject, zone, instance, network: lastPart(own.network) };
+  }
   throw new CloudError(
     "missing",
     "GET instance/network-interfaces",
@@ -49,6 +57,10 @@ export async function identify(address: string | undefined, signal: AbortSignal)
 /** `projects/123456/zones/europe-west1-b` → `europe-west1-b` */
 export function lastPart(path: string): string {
   return path.slice(path.lastIndexOf("/") + 1);
+}
+
+function projectOf(path: string): string | undefined {
+  return /(?:^|\/)projects\/([^/]+)\//.exec(path)?.[1];
 }
 
 function parse(text: string): readonly Interface[] {

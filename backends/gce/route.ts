@@ -31,14 +31,21 @@ export function instanceOf(url: string): string {
   return zone === undefined ? url : `${zone}/${name}`;
 }
 
-/** A route as core plans with it; undefined for one of another network. */
-export function toRoute(route: ApiRoute, network: string): CloudRoute | undefined {
-  const { name, destRange = "", nextHopInstance } = route;
-  if (lastPart(route.network) !== network) return undefined;
-  const isOurs = nextHopInstance !== undefined && name === routeName(destRange);
-  const isGone = route.warnings?.some(({ code }) => code === "NEXT_HOP_INSTANCE_NOT_FOUND") === true;
+/** Warnings of a route whose next hop does not exist (compute/v1, `Route.warnings[].code`). */
+const GONE: ReadonlySet<string> = new Set(["NEXT_HOP_INSTANCE_NOT_FOUND", "NEXT_HOP_ADDRESS_NOT_ASSIGNED"]);
+
+/**
+ * A route as core plans with it. One of another network is foreign, and no prefix of ours: it counts towards the quota,
+ * which is the project's.
+ */
+export function toRoute(route: ApiRoute, network: string): CloudRoute {
+  const { name, destRange = "", nextHopInstance, nextHopIp } = route;
+  const isElsewhere = lastPart(route.network) !== network;
+  const isOurs =
+    !isElsewhere && (nextHopInstance ?? nextHopIp) !== undefined && name === routeName(destRange);
+  const isGone = route.warnings?.some(({ code = "" }) => GONE.has(code)) === true;
   return {
-    dst: destRange,
+    dst: isElsewhere ? `${destRange} in ${lastPart(route.network)}` : destRange,
     target: nextHopInstance === undefined ? otherTarget(route) : instanceOf(nextHopInstance),
     kind: isOurs ? "node" : "foreign",
     state: isGone ? "blackhole" : "active",

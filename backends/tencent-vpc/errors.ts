@@ -32,7 +32,7 @@ function fixOf(kind: CloudErrorKind, call: string): string {
     case "throttled":
       return "It is tried again with growing pauses; a larger CheckInterval in the Backend asks less often.";
     case "full":
-      return `Remove routes (${CONSOLE}), or have the quota "routes per route table" raised by a ticket; it is tried again when the table has changed.`;
+      return `Remove routes (${CONSOLE}), or have the quota "routes per route table" raised by a ticket; it is tried again when the table has changed, else within the hour.`;
     case "clock":
       return "Set this host's clock right and keep it right (chrony with time1.tencentyun.com).";
     case "missing":

@@ -88,18 +88,23 @@ export class Vpc {
     const { table: RouteTableId, dst } = change;
     if (change.action === "create") {
       await api.call("CreateRoutes", { RouteTableId, Routes: [routeTo(dst, change.target)] });
-    } else if (
-      change.action === "replace" &&
-      change.former.state !== "disabled" &&
-      change.former.id !== undefined
-    ) {
-      const route = { RouteId: Number(change.former.id), ...routeTo(dst, change.target) };
-      await api.call("ReplaceRoutes", { RouteTableId, Routes: [route] });
+    } else if (change.action === "mark") {
+      await this.#replace(RouteTableId, change.former, change.former.target);
+    } else if (change.action === "replace" && change.former.state !== "disabled") {
+      await this.#replace(RouteTableId, change.former, change.target);
     } else {
       await this.#remove(RouteTableId, change.former);
       if (change.action === "replace")
         await api.call("CreateRoutes", { RouteTableId, Routes: [routeTo(dst, change.target)] });
     }
+  }
+
+  /** Lets a route lead to `target`, with our description, without a moment in which there is none. */
+  async #replace(RouteTableId: string, { dst, id }: CloudRoute, target: string): Promise<void> {
+    if (id === undefined)
+      throw new CloudError("refused", "vpc:ReplaceRoutes", `${dst} in ${RouteTableId} has no RouteId`, "");
+    const route = { RouteId: Number(id), ...routeTo(dst, target) };
+    await this.#here().api.call("ReplaceRoutes", { RouteTableId, Routes: [route] });
   }
 
   /** One that is gone already is fine. */

@@ -1,8 +1,10 @@
 import type { CloudBackend } from "../../plugins/sdk/cloud.ts";
 import type { NetworkConfig } from "../config/network.ts";
 import type { CloudDriver, CloudInput } from "../dataplane/cloud/driver.ts";
+import { leftRoutesFinding, readLeftRoutes } from "../dataplane/cloud/left-routes.ts";
 import type { LeaseRange } from "../dataplane/cloud/plan.ts";
 import { parsePrefix } from "../net/prefix.ts";
+import type { Health } from "../observe/health.ts";
 
 /** The driver of a cloud backend; its code is imported now, other backends do without. */
 export async function openCloudDriver(
@@ -12,6 +14,12 @@ export async function openCloudDriver(
 ): Promise<CloudDriver> {
   const { CloudDriver } = await import("../dataplane/cloud/driver.ts");
   return new CloudDriver({ ...input, backend, ranges: leaseRangesOf(config) });
+}
+
+/** Raises `CLOUD_ROUTES_LEFT` where another backend left routes of this node in a cloud. */
+export function reportLeftRoutes(file: string, backend: string, health: Health): void {
+  const left = readLeftRoutes(file);
+  if (left !== undefined && left.backend !== backend) health.raise(leftRoutesFinding(file, left));
 }
 
 /** The cluster networks with the prefix length of their leases. */

@@ -91,7 +91,7 @@ export interface CloudRoute {
   readonly kind: "node" | "foreign";
   /** `blackhole`: the next hop does not exist any more. `disabled`: not in force. `pending`: not in force yet. */
   readonly state: "active" | "blackhole" | "disabled" | "pending";
-  /** Whether it carries our mark (name, description). */
+  /** Whether it carries our mark (name, description); absent where the cloud's routes can carry none. */
   readonly marked?: boolean;
   /** Whether it does not count towards the limit of the table. */
   readonly uncounted?: boolean;
@@ -120,12 +120,14 @@ export type CloudChange =
       readonly former: CloudRoute;
     }
   | { readonly action: "delete"; readonly table: string; readonly dst: string; readonly former: CloudRoute }
+  /** This node's route as somebody else made it (upstream's daemon) gets our mark; it leads where it should already. */
+  | { readonly action: "mark"; readonly table: string; readonly dst: string; readonly former: CloudRoute }
   | { readonly action: "set"; readonly setting: CloudSetting };
 
 /**
  * Why a call failed. `denied`: a permission is missing. `credentials`: there are none, or they are not valid (any
  * more). `throttled`: too many calls. `missing`: what the config or the metadata names does not exist. `full`: a limit
- * is reached; not tried again until the table changes. `clock`: this host's clock is off. `metadata`: the metadata
+ * is reached; tried again when the table changes, else rarely. `clock`: this host's clock is off. `metadata`: the metadata
  * service does not answer. `unreachable`: the API does not answer, or fails itself. `refused`: everything else.
  */
 export type CloudErrorKind =

@@ -9,6 +9,8 @@ export interface MetadataRequest {
   /** What to do when it does not answer. */
   readonly fix: string;
   readonly signal: AbortSignal;
+  /** How often it is asked at most; 3 when nothing is said. */
+  readonly tries?: number;
 }
 
 /** An answer, of any status. */
@@ -24,13 +26,13 @@ const PAUSE_MS = 300;
 const LARGEST_ANSWER = 65_536;
 
 /**
- * Asks a metadata service, past any proxy, up to three times: a service that is starting answers 429 or 5xx. Any other
+ * Asks a metadata service, past any proxy, up to `tries` times: a service that is starting answers 429 or 5xx. Any other
  * status is an answer. Rejects with CloudError `metadata` when none comes.
  */
 export async function askMetadata(question: MetadataRequest): Promise<MetadataAnswer> {
-  const { url, method = "GET", fix, signal } = question;
+  const { url, method = "GET", fix, signal, tries = TRIES } = question;
   let failure = "";
-  for (let attempt = 0; attempt < TRIES && !signal.aborted; attempt++) {
+  for (let attempt = 0; attempt < tries && !signal.aborted; attempt++) {
     if (attempt > 0) await Bun.sleep(PAUSE_MS * attempt);
     try {
       const answer = await ask(question);

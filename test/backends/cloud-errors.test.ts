@@ -2,9 +2,11 @@ import { describe, expect, test } from "bun:test";
 import type { CloudError } from "flannel/sdk";
 import { toRoute as toAliRoute } from "../../backends/ali-vpc/entry.ts";
 import { toCloudError as ofAli } from "../../backends/ali-vpc/errors.ts";
+import ali from "../../backends/ali-vpc/index.ts";
 import { toCloudError as ofAws } from "../../backends/aws-vpc/errors.ts";
 import { toCloudError as ofGce } from "../../backends/gce/errors.ts";
 import { toCloudError as ofTencent } from "../../backends/tencent-vpc/errors.ts";
+import tencent from "../../backends/tencent-vpc/index.ts";
 import { toRoute as toTencentRoute } from "../../backends/tencent-vpc/route.ts";
 
 const coded = (code: string, message = "text") => Object.assign(new Error(message), { code });
@@ -144,4 +146,37 @@ test("only a user's route to an instance may be a node's (tencent)", () => {
   expect(toTencentRoute({ ...route, GatewayType: "CVM" })).toMatchObject({ kind: "foreign" });
   expect(toTencentRoute({ ...route, RouteType: "CCN" })).toMatchObject({ kind: "foreign", uncounted: true });
   expect(toTencentRoute({ ...route, RouteDescription: "flannel" })).toMatchObject({ marked: true });
+});
+
+test("an API that is switched off is told as that, and not as a permission that is missing (gce)", () => {
+  const details = [{ "@type": "type.googleapis.com/google.rpc.ErrorInfo", reason: "SERVICE_DISABLED" }];
+  const newer = { response: { status: 403, data: { error: { code: 403, message: "text", details } } } };
+  for (const error of [answered(403, "accessNotConfigured"), newer]) {
+    const told = ofGce(error, "compute.routes.list");
+    expect(told.kind).toBe("refused");
+    expect(told.fix).toContain("gcloud services enable compute.googleapis.com");
+  }
+});
+
+describe.each(Object.entries({ ali, tencent }))("the Endpoint of %s", (_, plugin) => {
+  const accepts = (Endpoint: unknown) => {
+    const result = plugin.options["~standard"].validate({ Endpoint });
+    return !(result instanceof Promise) && result.issues === undefined;
+  };
+
+  test.each([
+    "",
+    "vpc.example.com",
+    "vpc.example.com:8443",
+    "https://vpc.example.com/",
+    "http://192.0.2.1:80",
+  ])("may be %p", (endpoint) => expect(accepts(endpoint)).toBe(true));
+
+  test.each([
+    "vpc.example.com/v1",
+    "https://vpc.example.com/api/",
+    "ftp://vpc.example.com",
+    "https://",
+    "a b",
+  ])("may not be %p", (endpoint) => expect(accepts(endpoint)).toBe(false));
 });

@@ -57,7 +57,7 @@ function reach(from: HostFacts = facts): Promise<Look> {
   }) as CloudBackend;
   const host = { log: silentLog, signal: new AbortController().signal };
   const tables = new CloudTables({ backend, host, log: silentLog, timeout: 30_000 });
-  return tables.reach(from, { own: [OWN], ranges, leased: [OWN] });
+  return tables.reach(from, { own: [OWN], ranges });
 }
 
 const codes = ({ findings }: Look) => findings.map(({ finding }) => `${finding.code}: ${finding.text}`);
@@ -119,6 +119,37 @@ test("an instance without IP forwarding is told with the way to it", async () =>
   expect(findings[0]?.finding.fix).toContain("--can-ip-forward");
 });
 
+test("in a Shared VPC the route is the host project's, and leads to the address of the instance", async () => {
+  api.hostProject = "998877";
+  await metadata[Symbol.asyncDispose]();
+  const shared = { network: "cluster", networkProject: "998877", token: () => api.token };
+  metadata = GceMetadata.local({ name: "node-1", address: "192.0.2.1", ...shared });
+  process.env.GCE_METADATA_HOST = metadata.host;
+  const look = await reach();
+  expect(look).toMatchObject({ complete: true, findings: [], place: { self: "192.0.2.1" } });
+  expect(look.place.summary).toContain("cluster of 998877");
+  expect(api.routes).toMatchObject([{ name: routeName(OWN), nextHopIp: "192.0.2.1" }]);
+  expect(api.routes[0]?.network).toEndWith("projects/998877/global/networks/cluster");
+  expect((await reach()).applied).toEqual([]);
+});
+
+test("the quota is the project's: routes of other networks count", async () => {
+  const network = NETWORK.replace("cluster", "another");
+  for (let n = 0; n < 225; n++) {
+    const destRange = `172.16.${n}.0/24`;
+    api.routes.push({
+      kind: "compute#route",
+      name: `custom-${n}`,
+      network,
+      destRange,
+      nextHopIp: "192.0.2.9",
+    });
+  }
+  expect(codes(await reach())).toEqual([
+    "CLOUD_TABLE_NEARLY_FULL: cluster has 226 IPv4 routes with this node's, 250 fit",
+  ]);
+});
+
 test("an address that no interface has is told", async () => {
   const other = { ...facts, external: { ...facts.external, ipv4: "192.0.2.99" } };
   const refusal = await reach(other).then(
@@ -159,5 +190,8 @@ test("only a route with the name of its destination is ours", () => {
   const base = { network: NETWORK, destRange: OWN, nextHopInstance: `projects/p/zones/${ZONE}/instances/x` };
   expect(toRoute({ ...base, name: routeName(OWN) }, "cluster")).toMatchObject({ kind: "node", marked: true });
   expect(toRoute({ ...base, name: "flannel-10-244-2-0-24" }, "cluster")).toMatchObject({ kind: "foreign" });
-  expect(toRoute({ ...base, name: routeName(OWN) }, "another")).toBeUndefined();
+  const elsewhere = toRoute({ ...base, name: routeName(OWN) }, "another");
+  expect(elsewhere).toMatchObject({ kind: "foreign", dst: `${OWN} in cluster` });
+  // It counts: the quota is the project's.
+  expect(elsewhere.uncounted).toBeUndefined();
 });

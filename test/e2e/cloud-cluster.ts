@@ -4,6 +4,7 @@ import { problems } from "../lab/cloud/listener.ts";
 import { Cluster, networkConfig } from "../lab/cluster.ts";
 import type { Daemon } from "../lab/daemon.ts";
 import type { Host } from "../lab/host.ts";
+import type { Family } from "../lab/segment.ts";
 import { readSubnetFile } from "../lab/subnet-file.ts";
 import type { Switch } from "../lab/switch.ts";
 import { until } from "../lab/until.ts";
@@ -26,15 +27,24 @@ export const needed = new Map<string, Set<string>>();
 /** For one test, ms. */
 export const TIMEOUT = 90_000;
 
-/** Lays out a cluster in a cloud. `backend` is added to the counterpart's own. */
+export interface CloudClusterOptions {
+  readonly hosts?: number;
+  readonly family?: Family;
+  /** Added to the counterpart's own. */
+  readonly backend?: Readonly<Record<string, unknown>>;
+  /** Added to those of every daemon. */
+  readonly flags?: readonly string[];
+}
+
+/** Lays out a cluster in a cloud. */
 export async function openCloud<C extends Cloud>(
   open: (on: Switch) => C | Promise<C>,
-  { hosts = 1, backend = {} }: { hosts?: number; backend?: Readonly<Record<string, unknown>> } = {},
+  { hosts = 1, family = "v4", backend = {}, flags = [] }: CloudClusterOptions = {},
 ): Promise<CloudCluster<C>> {
   await using stack = new AsyncDisposableStack();
-  const cluster = stack.use(await Cluster.create({ hosts, config: null }));
+  const cluster = stack.use(await Cluster.create({ hosts, family, config: null }));
   const cloud = stack.use(await open(cluster.switch));
-  await cluster.configure(networkConfig("v4", { ...cloud.backend, ...backend }));
+  await cluster.configure(networkConfig(family, { ...cloud.backend, ...backend }));
   const targets: string[] = [];
   for (const host of cluster.hosts) targets.push(await cloud.join(host));
   problems.length = 0;
@@ -45,7 +55,7 @@ export async function openCloud<C extends Cloud>(
     hosts: cluster.hosts,
     targets,
     start: (host = cluster.hosts[0]!) =>
-      cluster.startDaemon(host, { flags: ["--healthz-port=8081"], env: cloud.env(host) }),
+      cluster.startDaemon(host, { flags: ["--healthz-port=8081", ...flags], env: cloud.env(host) }),
     [Symbol.asyncDispose]: async () => {
       const type = String(cloud.backend.Type);
       const permissions = cloud.calls.flatMap((call) => cloud.permissionsOf(call));

@@ -14,6 +14,8 @@ export function describeChange(change: CloudChange): string {
       const { target, state } = change.former;
       return `delete ${change.dst} → ${target}${state === "active" ? "" : ` (${state})`} in ${change.table}`;
     }
+    case "mark":
+      return `mark ${change.dst} → ${change.former.target} in ${change.table} as flannel's`;
     case "set": {
       const { name, subject, wanted, actual } = change.setting;
       return `set ${name} of ${subject} to ${wanted} (is ${actual})`;

@@ -1,26 +1,28 @@
 import type { OwnLease } from "../../../plugins/sdk/backend.ts";
-import type { CloudBackend, CloudHost, CloudReading } from "../../../plugins/sdk/cloud.ts";
-import type { ExternalInterface, HostFacts } from "../../../plugins/sdk/facts.ts";
+import type { CloudBackend, CloudHost, CloudPlace, CloudReading } from "../../../plugins/sdk/cloud.ts";
+import type { ExternalInterface } from "../../../plugins/sdk/facts.ts";
 import type { LeaseData, Peer, Subnets } from "../../lease/lease.ts";
 import type { LeaseStore } from "../../lease/store.ts";
 import type { Prefix } from "../../net/prefix.ts";
 import type { Kernel } from "../../netlink/kernel.ts";
 import type { RouteObject } from "../../netlink/objects.ts";
 import { count } from "../../observe/counts.ts";
+import { describeError } from "../../observe/fault.ts";
 import type { Health } from "../../observe/health.ts";
 import type { Log } from "../../observe/log.ts";
 import { Backoff, sleep } from "../../retry/backoff.ts";
 import { Turns } from "../../retry/turns.ts";
 import type { Driver, DriverEvents } from "../driver.ts";
-import { gatherFacts } from "../facts.ts";
 import type { DataPathCounts, PeerState } from "../peer-state.ts";
-import { removeStaleDevices, removeStaleRoutes } from "../stale.ts";
-import { removeCharonRemains } from "../stale-charon.ts";
-import { removeStalePolicies } from "../stale-policies.ts";
 import type { DataplaneStats } from "../stats.ts";
-import { type CloudFinding, findingOf, isCloudError } from "./finding.ts";
+import { brokenHost, type CloudFinding, findingOf, isCloudError, staleRoutes } from "./finding.ts";
+import { HostSide } from "./host-side.ts";
+import { noteLeftRoutes } from "./left-routes.ts";
+import type { Orphan } from "./orphans.ts";
 import type { LeaseRange } from "./plan.ts";
+import { rest } from "./rest.ts";
 import { Retirement, textsOf } from "./retirement.ts";
+import { ShownFindings } from "./shown.ts";
 import { CloudTables, type Look } from "./tables.ts";
 
 export interface CloudInput {
@@ -34,18 +36,20 @@ export interface CloudInput {
   readonly ranges: readonly LeaseRange[];
   /** What the operator wants in the kernel beside (a blackhole for the own subnet). */
   readonly extras?: (subnets: Subnets) => readonly RouteObject[];
-  /** Where the ipsec backend notes down its charon; absent, what that left is not looked for. */
-  readonly charonNote?: string;
   readonly store: Pick<LeaseStore, "lead" | "takenSubnets">;
   readonly health: Health;
   readonly log: Log;
   readonly stats: DataplaneStats;
   /** Longest time of one call of the plugin, ms. */
   readonly timeout: number;
+  /** Where is noted which routes outlive this backend, and its `Type`; absent, nobody wants to know. */
+  readonly left?: { readonly file: string; readonly backend: string };
 }
 
-/** First pause after a failure; after "fewer calls, please" a longer one, ms. */
-const RETRY_MS = { first: 1_000, throttled: 5_000 } as const;
+/** First pause after a failure, after "fewer calls, please" a longer one, and the longest, ms. */
+const RETRY_MS = { first: 1_000, throttled: 5_000, longest: 600_000 } as const;
+/** How often the host is looked at without any notice, ms. */
+const HOST_TIMER_MS = 60_000;
 /** Longest one look may take: every call of it at its time-out, ms. */
 const LONGEST_LOOK_MS = 1_800_000;
 
@@ -55,7 +59,9 @@ export class CloudDriver implements Driver {
   readonly #input: CloudInput;
   readonly #tables: CloudTables;
   readonly #retirement: Retirement | undefined;
+  readonly #hostSide: HostSide;
   readonly #turns = new Turns();
+  readonly #repairs = new Turns();
   readonly #retry: Backoff;
   #own: Subnets = {};
   #peers: ReadonlyMap<string, Peer> | undefined;
@@ -64,33 +70,38 @@ export class CloudDriver implements Driver {
   #throttled = false;
   /** Whether the tables were once as they have to be: what is changed afterwards is a repair. */
   #reached = false;
-  #shown: readonly CloudFinding[] = [];
+  readonly #shown: ShownFindings;
+  readonly #shownOfHost: ShownFindings;
   #events: DriverEvents | undefined;
+  #mtu = 0;
+  /** Aborted when this driver stops: another one may go on in its place. */
+  readonly #over = new AbortController();
+  readonly #signal: AbortSignal;
 
   constructor(input: CloudInput) {
-    const { backend, host, log, timeout, ranges, store } = input;
+    const { backend, host, log, timeout, ranges, store, health } = input;
     this.#input = input;
-    this.#tables = new CloudTables({ backend, host, log, timeout });
-    this.#retry = new Backoff({ first: RETRY_MS.first, max: backend.interval });
+    this.#signal = AbortSignal.any([host.signal, this.#over.signal]);
+    this.#tables = new CloudTables({ backend, host: { ...host, signal: this.#signal }, log, timeout });
+    this.#hostSide = new HostSide(input);
+    this.#shown = new ShownFindings(health);
+    this.#shownOfHost = new ShownFindings(health);
+    this.#retry = new Backoff({
+      first: RETRY_MS.first,
+      max: Math.min(backend.interval, RETRY_MS.longest),
+    });
     if (backend.stale) this.#retirement = new Retirement({ ...backend.stale, ranges, store, log });
   }
 
   async prepare(): Promise<LeaseData> {
-    return this.#input.backend.publish(await this.#facts());
+    return this.#input.backend.publish(await this.#hostSide.facts());
   }
 
   /** The cloud is not asked yet: that it does not answer must not cost the lease. */
   async attach({ subnets }: OwnLease): Promise<number> {
-    const { kernel, networks, extras, log } = this.#input;
     this.#own = subnets;
-    await removeStaleDevices(kernel, new Set(), networks, log);
-    const keeps = (dev: string | undefined) => dev === undefined && extras !== undefined;
-    await removeStaleRoutes(kernel, { networks, keeps }, log);
-    await removeStalePolicies(kernel, { networks, subnet: subnets.ipv4 }, log);
-    await removeCharonRemains(kernel, this.#input.charonNote, log);
-    const blackholes = extras?.(subnets) ?? [];
-    await kernel.apply(blackholes.map((object) => ({ action: "put", object })));
-    return (await this.#facts()).external.mtu;
+    this.#mtu = await this.#hostSide.attach(subnets);
+    return this.#mtu;
   }
 
   /** Peers see to their own routes: only the first list of them leads to a look at the tables. */
@@ -104,18 +115,38 @@ export class CloudDriver implements Driver {
 
   async run(events: DriverEvents, signal: AbortSignal): Promise<void> {
     this.#events = events;
-    const { pulse = () => {} } = events;
+    await Promise.all([
+      this.#hostSide.listen(() => void this.#repairHost(), signal),
+      this.#keepHost(signal),
+      this.#work(events, signal),
+    ]);
+  }
+
+  /** In case a notice was never sent, or a repair was refused. */
+  async #keepHost(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      const pause = this.#pause();
-      pulse(pause);
-      await sleep(pause, signal);
+      await this.#repairHost();
+      await sleep(HOST_TIMER_MS, signal);
+    }
+  }
+
+  async #work({ pulse = () => {} }: DriverEvents, signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await rest(this.#pause(), signal, pulse);
       if (signal.aborted) return;
       pulse(LONGEST_LOOK_MS);
       await this.#turns.take(() => this.#look());
     }
   }
 
-  async stop(): Promise<void> {}
+  /** A look that is under way is broken off: it must not change or tell anything beside the next driver. */
+  async stop(): Promise<void> {
+    this.#over.abort();
+    // When the daemon ends, what is wrong is not over.
+    if (this.#input.host.signal.aborted) return;
+    this.#shown.end();
+    this.#shownOfHost.end();
+  }
 
   /** Nothing is made before there is a lease. */
   async abandon(): Promise<void> {}
@@ -143,60 +174,86 @@ export class CloudDriver implements Driver {
   /** Looks at the tables, sets right what is not, and tells. Never rejects. */
   async #look(): Promise<void> {
     const leased = this.#leased();
-    let findings: readonly CloudFinding[];
+    const findings: CloudFinding[] = [];
     try {
-      const facts = await this.#facts();
-      const wishes = { own: textsOf([this.#own]), ranges: this.#input.ranges, leased };
+      const facts = await this.#hostSide.facts();
+      const wishes = { own: textsOf([this.#own]), ranges: this.#input.ranges };
       let look = await this.#tables.reach(facts, wishes);
       this.#note(look);
-      const retired = await this.#retire(look, leased);
+      const retired = await this.#askStore(findings, [], () => this.#retire(look, leased));
       if (retired.length > 0) {
-        look = await this.#tables.reach(facts, { ...wishes, retired });
+        const isGone = (route: Orphan) =>
+          this.#askStore(findings, false, async () => this.#retirement?.isGone(route, this.#signal) ?? false);
+        look = await this.#tables.reach(facts, { ...wishes, retired, isGone });
         this.#note(look);
       }
-      findings = look.findings;
+      findings.unshift(...look.findings);
       this.#failing = !look.complete;
     } catch (error) {
-      findings = [findingOf(error)];
+      findings.splice(0, findings.length, findingOf(error));
       this.#failing = true;
       this.#throttled = isCloudError(error) && error.kind === "throttled";
     }
     if (!this.#failing) this.#retry.reset();
-    this.#show(findings);
+    // What breaks a look off is no finding.
+    if (!this.#signal.aborted) this.#shown.show(findings);
   }
 
-  #note({ reading, applied, complete, findings }: Look): void {
+  /** Sets right what is this backend's on the host, and tells the MTU. Never rejects. */
+  #repairHost(): Promise<void> {
+    return this.#repairs.take(async () => {
+      if (this.#signal.aborted) return;
+      try {
+        const { mtu, repaired } = await this.#hostSide.repair();
+        if (mtu !== this.#mtu) this.#events?.mtu(mtu);
+        this.#mtu = mtu;
+        if (repaired > 0) this.#tellRepaired(repaired);
+        this.#shownOfHost.show([]);
+      } catch (error) {
+        this.#shownOfHost.show([brokenHost(error)]);
+      }
+    });
+  }
+
+  #tellRepaired(route: number, where?: string): void {
+    count(this.#input.stats.repairs, "route", route);
+    this.#events?.repaired?.({ objects: { route }, owners: [], ...(where === undefined ? {} : { where }) });
+  }
+
+  #note({ reading, applied, complete, findings, place }: Look): void {
     this.#reading = reading;
     this.#throttled = findings.some(({ finding }) => finding.code === "CLOUD_THROTTLED");
     const routes = applied.filter(({ action }) => action !== "set").length;
-    if (this.#reached && routes > 0) {
-      count(this.#input.stats.repairs, "route", routes);
-      this.#events?.repaired?.({
-        objects: { route: routes },
-        owners: [],
-        where: "route tables of the cloud",
-      });
-    }
+    if (this.#reached && routes > 0) this.#tellRepaired(routes, "route tables of the cloud");
     this.#reached ||= complete;
+    if (complete) this.#noteLeft(reading, place);
   }
 
-  /** The routes of nodes that are gone which it is on this node to remove; the store being away is no failure of ours. */
-  async #retire({ reading, place }: Look, leased: readonly string[] | undefined) {
-    if (!this.#retirement || leased === undefined) return [];
-    const { health, host } = this.#input;
+  /** Notes what stays in the cloud when this host gets another backend. */
+  #noteLeft({ tables }: CloudReading, { self, summary }: CloudPlace): void {
+    const { left, log } = this.#input;
+    if (!left || this.#signal.aborted) return;
+    const routes = tables.flatMap(({ id }) => textsOf([this.#own]).map((dst) => `${dst} → ${self} in ${id}`));
     try {
-      const chosen = await this.#retirement.choose(reading, place.self, leased, host.signal);
-      health.clear("CLOUD_STALE_ROUTES");
-      return chosen;
+      noteLeftRoutes(left.file, { backend: left.backend, place: summary, routes });
     } catch (error) {
-      health.raise({
-        code: "CLOUD_STALE_ROUTES",
-        severity: "warning",
-        title: "routes of nodes that are gone cannot be removed",
-        text: findingOf(error).finding.text,
-        fix: "The store has to let this node write <prefix>/leaders/cloud-routes; or set RemoveStaleRoutes to false.",
-      });
-      return [];
+      log.warn(`cannot note the routes in the cloud in ${left.file}: ${describeError(error)}`);
+    }
+  }
+
+  /** The routes of nodes that are gone which it is on this node to remove. Rejects when the store is away. */
+  async #retire({ reading, place }: Look, leased: readonly string[] | undefined): Promise<readonly Orphan[]> {
+    if (!this.#retirement || leased === undefined) return [];
+    return this.#retirement.choose(reading, place.self, leased, this.#signal);
+  }
+
+  /** What the store answers, else `otherwise` and a finding: that it is away is no failure of the tables. */
+  async #askStore<T>(findings: CloudFinding[], otherwise: T, ask: () => Promise<T>): Promise<T> {
+    try {
+      return await ask();
+    } catch (error) {
+      findings.push(staleRoutes(error));
+      return otherwise;
     }
   }
 
@@ -209,17 +266,6 @@ export class CloudDriver implements Driver {
     // Nodes that started together shall not ask together.
     const regular = interval * (0.8 + Math.random() * 0.4);
     return Math.min(regular, Math.max(1_000, this.#retirement?.next ?? regular));
-  }
-
-  #show(findings: readonly CloudFinding[]): void {
-    const { health } = this.#input;
-    const is = (one: CloudFinding) => (other: CloudFinding) =>
-      one.finding.code === other.finding.code && one.subject === other.subject;
-    for (const old of this.#shown) {
-      if (!findings.some(is(old))) health.clear(old.finding.code, old.subject);
-    }
-    for (const { finding, subject } of findings) health.raise(finding, subject);
-    this.#shown = findings;
   }
 
   #leased(): readonly string[] | undefined {
@@ -235,10 +281,5 @@ export class CloudDriver implements Driver {
         .filter((subnet) => !routes.some(({ dst, state }) => dst === subnet && state === "active"))
         .map((subnet) => `at the last look ${id} had no route to ${subnet} in force`),
     );
-  }
-
-  #facts(): Promise<HostFacts> {
-    const { kernel, external } = this.#input;
-    return gatherFacts(kernel, { external, devices: [], usesRoutes: false });
   }
 }

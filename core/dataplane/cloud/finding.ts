@@ -51,6 +51,26 @@ export function findingOf(error: unknown): CloudFinding {
   return { finding: failure(code, title, `${error.call}: ${error.message}`, error.fix), subject: error.call };
 }
 
+/** The store could not be asked which routes are of nodes that are gone. */
+export function staleRoutes(error: unknown): CloudFinding {
+  const finding: Finding = {
+    code: "CLOUD_STALE_ROUTES",
+    severity: "warning",
+    title: "routes of nodes that are gone cannot be removed",
+    text: describeError(error),
+    fix: "The store has to let this node write <prefix>/leaders/cloud-routes; or set RemoveStaleRoutes to false.",
+  };
+  return { finding, subject: "" };
+}
+
+/** What the backend has on the host itself could not be set right. */
+export function brokenHost(error: unknown): CloudFinding {
+  const hint = error instanceof Fault ? error.hint : "";
+  const title = "the data path cannot be repaired";
+  const fix = hint || "It is tried again by itself.";
+  return { finding: failure("DATAPLANE_BROKEN", title, describeError(error), fix), subject: "" };
+}
+
 /** Whether further calls would fail the same way. */
 export function isHopeless(error: unknown): boolean {
   return !isCloudError(error) || HOPELESS.has(error.kind);

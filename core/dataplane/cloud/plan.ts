@@ -11,8 +11,6 @@ export interface CloudGoal {
   readonly own: readonly string[];
   /** Cluster networks with the prefix length of their leases. */
   readonly ranges: readonly LeaseRange[];
-  /** Subnets that have a lease, undefined when the cluster's view is not known yet. */
-  readonly leased?: readonly string[] | undefined;
   /** Routes of nodes that are gone: removed as long as they still look like this. */
   readonly retired?: readonly Pick<CloudRoute, "dst" | "target">[];
 }
@@ -35,7 +33,7 @@ export interface CloudPlan {
 /**
  * The fewest changes that lead from what the cloud has to the goal; empty when it is reached. Touches only routes whose
  * next hop is a node: those of the own subnets, and such as have the form of a lease of our networks and lead to this
- * node, into a black hole (without lease), or to a node that is gone. Pure.
+ * node, or to a node that is gone. Pure.
  */
 export function planCloud(reading: CloudReading, goal: CloudGoal): CloudPlan {
   const plans = reading.tables.map((table) => planTable(table, goal));
@@ -73,8 +71,12 @@ function planSubnet(table: CloudTable, dst: string, target: string): Pick<CloudP
   const right = there.find((route) => isRight(route, target));
   const others = there.filter((route) => route !== right);
   if (right) {
+    const isNameless = right.marked === false && right.state === "active";
     return {
-      changes: others.map((former) => deletion(table, former)),
+      changes: [
+        ...others.map((former) => deletion(table, former)),
+        ...(isNameless ? [{ action: "mark", table: table.id, dst, former: right } as const] : []),
+      ],
       settled: right.state === "active",
     };
   }
@@ -96,12 +98,11 @@ function isRight({ target, state }: CloudRoute, self: string): boolean {
 
 /** Whether a route to a node, of the form of a lease, is one that nobody needs. */
 function isLeftover(route: CloudRoute, goal: CloudGoal, own: readonly string[]): boolean {
-  const { self, leased, retired = [] } = goal;
+  const { self, retired = [] } = goal;
   const prefix = parsePrefix(route.dst);
   if (route.kind !== "node" || !prefix || !isLeaseShaped(prefix, goal.ranges)) return false;
   if (route.target === self) return !own.includes(route.dst);
-  if (retired.some(({ dst, target }) => dst === route.dst && target === route.target)) return true;
-  return route.state === "blackhole" && leased !== undefined && !isLeased(prefix, leased);
+  return retired.some(({ dst, target }) => dst === route.dst && target === route.target);
 }
 
 /** Whether a prefix is what a lease of one of the networks would be. */

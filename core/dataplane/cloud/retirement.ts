@@ -49,15 +49,25 @@ export class Retirement {
     const { store, log } = this.#input;
     if (due.length === 0 || !store.lead || !store.takenSubnets) return [];
     if (!(await store.lead(TASK, TERM_MS, signal))) return [];
-    // The watch may lag behind, and skips leases that are of no use as peers.
     const taken = textsOf(await store.takenSubnets(signal));
-    const gone = due.filter(({ dst }) => {
-      const prefix = parsePrefix(dst);
-      return prefix !== undefined && !isLeased(prefix, taken);
-    });
+    const gone = due.filter(({ dst }) => isFree(dst, taken));
     if (gone.length > 0) log.info("removing routes of nodes that are gone", { routes: gone });
     return gone;
   }
+
+  /**
+   * Whether no lease has a subnet at this moment: the watch may lag behind, and skips leases that are of no use as peers.
+   * Rejects with a Fault when the store cannot be asked.
+   */
+  async isGone({ dst }: Orphan, signal: AbortSignal): Promise<boolean> {
+    const taken = await this.#input.store.takenSubnets?.(signal);
+    return taken !== undefined && isFree(dst, textsOf(taken));
+  }
+}
+
+function isFree(dst: string, taken: readonly string[]): boolean {
+  const prefix = parsePrefix(dst);
+  return prefix !== undefined && !isLeased(prefix, taken);
 }
 
 /** Subnets of both families as one list. */

@@ -4,6 +4,7 @@ import type {
   CloudHost,
   CloudPlace,
   CloudReading,
+  CloudRoute,
 } from "../../../plugins/sdk/cloud.ts";
 import type { HostFacts } from "../../../plugins/sdk/facts.ts";
 import type { Log } from "../../observe/log.ts";
@@ -23,7 +24,12 @@ export interface CloudTablesInput {
 }
 
 /** A goal without the name of this node, which only the cloud knows. */
-export type Wishes = Omit<CloudGoal, "self">;
+export interface Wishes extends Omit<CloudGoal, "self"> {
+  /** Asked right before a retired route is removed: whether no lease has its subnet even now. */
+  readonly isGone?: (route: Pick<CloudRoute, "dst" | "target">) => Promise<boolean>;
+}
+
+type Goal = Wishes & CloudGoal;
 
 /** What came of a look at the tables. */
 export interface Look {
@@ -76,8 +82,9 @@ export class CloudTables {
     }
   }
 
-  async #reach(place: CloudPlace, goal: CloudGoal): Promise<Look> {
+  async #reach(place: CloudPlace, wanted: Goal): Promise<Look> {
     const reading = await this.#read();
+    let goal = wanted;
     const plan = planCloud(reading, goal);
     const applied: CloudChange[] = [];
     const failed: CloudFinding[] = [];
@@ -85,19 +92,27 @@ export class CloudTables {
     this.#failing = new Set();
     for (const change of plan.changes) {
       if (this.#input.host.signal.aborted) break;
-      // A plan is told once, and not with every try.
-      if (!tried.has(describeChange(change)))
-        this.#input.log.info(describeChange(change), { place: place.summary });
-      const error = await this.#apply(change, reading);
-      if (error === undefined) {
+      const known = this.#full.refusalOf(change, reading);
+      try {
+        if (known) throw known;
+        if (isOfOther(change, goal) && !(await this.#holds(change, goal))) {
+          goal = without(goal, change);
+          continue;
+        }
+        // A plan is told once, and not with every try.
+        if (!tried.has(describeChange(change)))
+          this.#input.log.info(describeChange(change), { place: place.summary });
+        await this.#calls.call(() => this.#input.backend.apply(change));
+        this.#full.note(change, reading, undefined);
         applied.push(change);
-        continue;
+      } catch (error) {
+        if (error !== known) this.#full.note(change, reading, error);
+        this.#failing.add(describeChange(change));
+        failed.push(weigh(findingOf(error), change, goal));
+        if (!isHopeless(error)) continue;
+        this.#place = undefined;
+        break;
       }
-      this.#failing.add(describeChange(change));
-      failed.push(weigh(findingOf(error), change, goal));
-      if (!isHopeless(error)) continue;
-      this.#place = undefined;
-      break;
     }
     const isWaiting = applied.length > 0 || !plan.settled;
     if (failed.length === 0 && isWaiting) return this.#verify(place, goal, applied);
@@ -105,17 +120,14 @@ export class CloudTables {
     return { place, reading, applied, findings, complete: !failed.some(isError) };
   }
 
-  /** Makes one change; what it fails with is the result. */
-  async #apply(change: CloudChange, reading: CloudReading): Promise<unknown> {
-    const known = this.#full.refusalOf(change, reading);
-    if (known) return known;
-    try {
-      await this.#calls.call(() => this.#input.backend.apply(change));
-      return undefined;
-    } catch (error) {
-      this.#full.note(change, reading, error);
-      return error;
-    }
+  /**
+   * Whether somebody else's route is to be removed even now: its subnet may have a new owner since it was planned, and
+   * some clouds remove whatever route a destination has.
+   */
+  async #holds(change: CloudChange, goal: Goal): Promise<boolean> {
+    if (change.action !== "delete" || !(await goal.isGone?.(change.former))) return false;
+    const planned = describeChange(change);
+    return planCloud(await this.#read(), goal).changes.some((again) => describeChange(again) === planned);
   }
 
   /** Reads until what was applied shows; that it does not is a finding. */
@@ -158,11 +170,21 @@ export class CloudTables {
   }
 }
 
-/** That somebody else's route cannot be removed does not keep this node's packets from arriving. */
+/** Whether a change removes the route of another node from a subnet that is not this node's. */
+function isOfOther(change: CloudChange, goal: CloudGoal): boolean {
+  return change.action === "delete" && change.former.target !== goal.self && !goal.own.includes(change.dst);
+}
+
+/** A goal that leaves the route of a change alone. */
+function without(goal: Goal, change: CloudChange): Goal {
+  const retired = (goal.retired ?? []).filter(({ dst }) => !("dst" in change) || dst !== change.dst);
+  return { ...goal, retired };
+}
+
+/** That somebody else's route stays, or the own one without mark, does not keep this node's packets from arriving. */
 function weigh({ finding, subject }: CloudFinding, change: CloudChange, goal: CloudGoal): CloudFinding {
-  const isOthers =
-    change.action === "delete" && change.former.target !== goal.self && !goal.own.includes(change.dst);
-  return { finding: isOthers ? { ...finding, severity: "warning" } : finding, subject };
+  const isHarmless = change.action === "mark" || isOfOther(change, goal);
+  return { finding: isHarmless ? { ...finding, severity: "warning" } : finding, subject };
 }
 
 function isError({ finding }: CloudFinding): boolean {

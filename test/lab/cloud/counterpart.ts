@@ -45,6 +45,9 @@ export interface Counterpart extends Cloud {
   addForeign(n?: number): void;
   /** Adds a route as flanneld on another node makes it. `gone`: the node does not exist any more. */
   addNodeRoute(dst: string, gone?: boolean): void;
+  /** Takes our mark from a route, as upstream's daemon makes it; absent where it makes them as we do. */
+  unmark?(dst: string): void;
+  isMarked?(dst: string): boolean;
   /** Takes all routes of a destination away behind everybody's back. */
   dropRoute(dst: string): void;
   /** ms by which the cloud's clock is ahead of the host's. */

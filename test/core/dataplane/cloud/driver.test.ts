@@ -1,107 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import {
-  type CloudBackend,
-  type CloudChange,
-  CloudError,
-  type CloudErrorKind,
-  type CloudRoute,
-} from "flannel/sdk";
-import { CloudDriver } from "../../../../core/dataplane/cloud/driver.ts";
-import { newDataplaneStats } from "../../../../core/dataplane/stats.ts";
-import type { Peer } from "../../../../core/lease/lease.ts";
-import { parsePrefix } from "../../../../core/net/prefix.ts";
-import { Health } from "../../../../core/observe/health.ts";
+import type { CloudErrorKind } from "flannel/sdk";
 import { until } from "../../../lab/until.ts";
-import { RecordingLog } from "../../observe/recording-log.ts";
-import { emptyKernel } from "../empty-kernel.ts";
-
-const OWN = "10.244.1.0/24";
-const external = { name: "eth0", index: 2, mtu: 9001, ipv4: "192.0.2.1" };
-const peer: Peer = {
-  key: "10.244.2.0-24",
-  backendType: "",
-  ipv4: { subnet: "10.244.2.0/24", publicIP: "192.0.2.2" },
-};
-
-/** A cloud with one table, whose calls fail as the test wants. */
-function setUp() {
-  const cloud = {
-    routes: [] as CloudRoute[],
-    calls: [] as string[],
-    /** What the next calls of a name reject with. */
-    failures: new Map<string, CloudErrorKind>(),
-  };
-  const call = (name: string) => {
-    cloud.calls.push(name);
-    const kind = cloud.failures.get(name);
-    if (kind) throw new CloudError(kind, `test:${name}`, "it is so", "do this");
-  };
-  const backend: CloudBackend = {
-    mode: "cloud",
-    interval: 50,
-    stale: { grace: 0, markedOnly: false },
-    publish: () => ({ backendType: "" }),
-    discover: async () => {
-      call("discover");
-      return { summary: "here", self: "self" };
-    },
-    read: async () => {
-      call("read");
-      return { tables: [{ id: "t", routes: [...cloud.routes] }] };
-    },
-    apply: async (change: CloudChange) => {
-      call(change.action);
-      if (change.action === "set") return;
-      cloud.routes = cloud.routes.filter(({ dst }) => dst !== change.dst);
-      if (change.action === "delete") return;
-      cloud.routes.push({ dst: change.dst, target: change.target, kind: "node", state: "active" });
-    },
-  };
-  const kernel = emptyKernel(external);
-  const log = new RecordingLog();
-  const health = new Health(log);
-  const controller = new AbortController();
-  const repaired: string[] = [];
-  const driver = new CloudDriver({
-    backend,
-    host: { log, signal: controller.signal },
-    kernel,
-    external,
-    networks: [],
-    ranges: [{ network: parsePrefix("10.244.0.0/16")!, subnetLen: 24 }],
-    store: {},
-    health,
-    log,
-    stats: newDataplaneStats(),
-    timeout: 5_000,
-  });
-  const events = {
-    published() {},
-    mtu() {},
-    repaired: ({ where }: { where?: string }) => void repaired.push(where ?? ""),
-  };
-  return {
-    cloud,
-    driver,
-    health,
-    log,
-    repaired,
-    count: (name: string) => cloud.calls.filter((each) => each === name).length,
-    codes: () => health.list().map(({ code }) => code),
-    start: async () => {
-      expect(await driver.prepare()).toEqual({ backendType: "" });
-      expect(await driver.attach({ subnets: { ipv4: OWN } })).toBe(9001);
-      await driver.update(new Map([[peer.key, peer]]));
-      const running = driver.run(events, controller.signal);
-      return {
-        [Symbol.asyncDispose]: async () => {
-          controller.abort();
-          await running;
-        },
-      };
-    },
-  };
-}
+import { FOREIGN, LEADING, OWN, peer, STALE, setUp } from "./node.ts";
 
 test("the lease is held before the cloud is asked; peers that come and go ask nothing", async () => {
   const { cloud, driver, start, count } = setUp();
@@ -179,15 +79,15 @@ describe("every kind of failure", () => {
     expect(count("create")).toBe(1);
     expect(codes()).toEqual(["CLOUD_TABLE_FULL"]);
     cloud.failures.clear();
-    cloud.routes.push({ dst: "0.0.0.0/0", target: "igw", kind: "foreign", state: "active" });
+    cloud.routes.push(FOREIGN);
     await until(() => codes().length === 0, { message: codes().join() });
     expect(count("create")).toBe(2);
   });
 
   test("that somebody else's black hole cannot be removed is a warning, and no reason not to be ready", async () => {
-    const { cloud, driver, start, health } = setUp();
+    const { cloud, driver, start, health } = setUp(LEADING);
     cloud.failures.set("delete", "denied");
-    cloud.routes.push({ dst: "10.244.9.0/24", target: "gone", kind: "node", state: "blackhole" });
+    cloud.routes.push({ ...STALE, state: "blackhole" });
     await using _ = await start();
     expect(health.list()).toMatchObject([{ code: "CLOUD_DENIED", severity: "warning" }]);
     expect(driver.counts().failing).toBe(0);
@@ -218,4 +118,12 @@ describe("every kind of failure", () => {
     await using _ = await start();
     expect(codes()).toEqual(["CLOUD_NOT_SETTLED"]);
   }, 30_000);
+});
+
+test("the MTU of pods follows the interface", async () => {
+  const { changeMtu, mtus, start } = setUp();
+  await using _ = await start();
+  changeMtu(1400);
+  await until(() => mtus.length > 0, { message: "not told" });
+  expect(mtus).toEqual([1400]);
 });

@@ -66,7 +66,6 @@ const goal: fc.Arbitrary<CloudGoal> = fc.record({
   self: fc.constant(SELF),
   own: fc.uniqueArray(leaseLike, { maxLength: 2 }),
   ranges: fc.constant(ranges),
-  leased: fc.option(fc.array(leaseLike, { maxLength: 6 }), { nil: undefined }),
   retired: fc.array(fc.record({ dst: leaseLike, target: fc.constantFrom("other", "third") }), {
     maxLength: 3,
   }),
@@ -90,6 +89,11 @@ function apply({ tables, settings = [] }: CloudReading, changes: readonly CloudC
       kind: "node",
       state: "active",
     };
+    if (change.action === "mark") {
+      const marked = routes.findIndex((each) => Bun.deepEquals(each, change.former));
+      routes[marked] = { ...change.former, marked: true };
+      continue;
+    }
     const at = "former" in change ? routes.findIndex((each) => Bun.deepEquals(each, change.former)) : -1;
     if (change.action !== "create" && at < 0) throw new Error(`${change.dst} is not there`);
     if (change.action === "delete") routes.splice(at, 1);
@@ -135,18 +139,16 @@ describe("any table and any goal", () => {
     );
   });
 
-  test("another node's route goes only when it is in our place, in a black hole without lease, or retired", () => {
+  test("another node's route goes only when it is in our place, or retired", () => {
     fc.assert(
       fc.property(reading, goal, (before, wanted) => {
         for (const change of planCloud(before, wanted).changes) {
           if (change.action !== "delete" || change.former.target === SELF) continue;
           const { dst, former } = change;
           const own = wanted.own.includes(dst);
-          const hole =
-            former.state === "blackhole" && wanted.leased !== undefined && !wanted.leased.includes(dst);
           const retired =
             wanted.retired?.some((each) => each.dst === dst && each.target === former.target) === true;
-          expect(own || hole || retired).toBe(true);
+          expect(own || retired).toBe(true);
         }
       }),
       { numRuns: 2_000 },
@@ -168,10 +170,10 @@ describe("any table and any goal", () => {
 });
 
 test("room is made before it is needed", () => {
-  const hole: CloudRoute = { dst: "10.244.9.0/24", target: "gone", kind: "node", state: "blackhole" };
+  const former: CloudRoute = { dst: "10.244.9.0/24", target: SELF, kind: "node", state: "active" };
   const { changes } = planCloud(
-    { tables: [{ id: "t", routes: [hole] }] },
-    { self: SELF, own: ["10.244.1.0/24"], ranges, leased: [] },
+    { tables: [{ id: "t", routes: [former] }] },
+    { self: SELF, own: ["10.244.1.0/24"], ranges },
   );
   expect(changes.map(({ action }) => action)).toEqual(["delete", "create"]);
 });
@@ -183,4 +185,33 @@ test("a route that is not in force yet is waited for, not made again", () => {
     { self: SELF, own: ["10.244.1.0/24"], ranges },
   );
   expect(plan).toMatchObject({ changes: [], settled: false });
+});
+
+describe("the mark of this node's route", () => {
+  const right: CloudRoute = { dst: "10.244.1.0/24", target: SELF, kind: "node", state: "active" };
+  const planned = (route: CloudRoute) =>
+    planCloud({ tables: [{ id: "t", routes: [route] }] }, { self: SELF, own: [right.dst], ranges }).changes;
+
+  test("is given to one that somebody else made, and to none that has it or can have none", () => {
+    const nameless = { ...right, marked: false };
+    expect(planned(nameless)).toEqual([{ action: "mark", table: "t", dst: right.dst, former: nameless }]);
+    expect(planned({ ...right, marked: true })).toEqual([]);
+    expect(planned(right)).toEqual([]);
+  });
+});
+
+test("a route that takes a part of this node's subnet, and is somebody else's, is told and left alone", () => {
+  const part: CloudRoute = { dst: "10.244.1.128/25", target: "pcx-1", kind: "foreign", state: "active" };
+  const { changes, findings } = planCloud(
+    { tables: [{ id: "t", routes: [part] }] },
+    { self: SELF, own: ["10.244.1.0/24"], ranges },
+  );
+  expect(changes.map(({ action }) => action)).toEqual(["create"]);
+  expect(findings).toMatchObject([
+    {
+      code: "CLOUD_ROUTE_OVERLAP",
+      severity: "warning",
+      text: "10.244.1.128/25 → pcx-1 in t lies in 10.244.1.0/24",
+    },
+  ]);
 });

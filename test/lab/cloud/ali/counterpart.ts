@@ -74,6 +74,16 @@ export class AliCounterpart extends ApiCounterpart<AliApi, AliMetadata> {
     this.api.entries = this.api.entries.filter((entry) => entry.dst !== dst);
   }
 
+  unmark(dst: string): void {
+    this.api.entries = this.api.entries.map((entry) =>
+      entry.dst === dst ? { ...entry, description: "" } : entry,
+    );
+  }
+
+  isMarked(dst: string): boolean {
+    return this.api.entries.some((entry) => entry.dst === dst && entry.description === "flannel");
+  }
+
   rotate(): void {
     this.api.keys = { id: "STS.test2", secret: "another", token: "token-2" };
   }

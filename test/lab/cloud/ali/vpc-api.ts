@@ -130,6 +130,8 @@ export class AliApi extends CloudApi {
         return this.#create(query);
       case "DeleteRouteEntry":
         return this.#delete(query);
+      case "ModifyRouteEntry":
+        return this.#modify(query);
       default:
         throw new Error(action);
     }
@@ -202,6 +204,15 @@ export class AliApi extends CloudApi {
       left: SLOWNESS,
     });
     return { RouteEntryId: id };
+  }
+
+  #modify({ RouteEntryId, Description = "" }: Readonly<Record<string, string>>) {
+    const at = this.entries.findIndex(({ id }) => id === RouteEntryId);
+    const found = this.entries[at];
+    if (!found)
+      throw new Refusal(400, "InvalidRouteEntryId.NotFound", "Specified RouteEntryId does not exist.");
+    this.entries[at] = { ...found, description: Description };
+    return {};
   }
 
   #delete({ RouteEntryId, RouteTableId, DestinationCidrBlock }: Readonly<Record<string, string>>) {

@@ -1,4 +1,5 @@
 import type { Host } from "../../host.ts";
+import { hasV6 } from "../../segment.ts";
 import type { Switch } from "../../switch.ts";
 import { ApiCounterpart } from "../api-counterpart.ts";
 import type { CounterpartRoute } from "../counterpart.ts";
@@ -35,9 +36,10 @@ export class AwsCounterpart extends ApiCounterpart<Ec2Api, Imds> {
     },
   };
 
-  constructor(on: Switch) {
+  /** @param main whether the subnet has no table of its own, so that the main one of the VPC counts. */
+  constructor(on: Switch, { main = false }: { readonly main?: boolean } = {}) {
     super(new Ec2Api(on.namespace, on.ipv4));
-    this.table = this.api.vpc.addTable(TABLE, { subnets: [SUBNET] });
+    this.table = this.api.vpc.addTable(TABLE, main ? { main } : { subnets: [SUBNET] });
   }
 
   override permissionsOf(call: string): readonly string[] {
@@ -60,7 +62,13 @@ export class AwsCounterpart extends ApiCounterpart<Ec2Api, Imds> {
         subnet: "subnet-0other",
         addresses: [`198.51.100.${host.number}`],
       },
-      { ...common, id, subnet: SUBNET, addresses: [`198.51.100.10${host.number}`, host.ipv4] },
+      {
+        ...common,
+        id,
+        subnet: SUBNET,
+        addresses: [`198.51.100.10${host.number}`, host.ipv4],
+        addresses6: hasV6(host.family) ? [host.ipv6] : [],
+      },
     );
     const keys = () => this.api.keys;
     this.metadata.push(await Imds.start(host.namespace, { instanceId: instance, region: REGION, keys }));

@@ -18,6 +18,8 @@ export class Imds implements AsyncDisposable {
   readonly asked: string[] = [];
   /** Whether version 1 is served, and version 2 is not. */
   old = false;
+  /** Whether no session token can be had, and version 1 is served: a container beyond the hop limit. */
+  far = false;
   /** Whether nothing is answered properly. */
   broken = false;
   readonly #instance: InstanceMetadata;
@@ -51,11 +53,11 @@ export class Imds implements AsyncDisposable {
 
   #answer(request: Request): Response {
     const { pathname } = new URL(request.url);
-    if (this.broken) return new Response("", { status: 503 });
+    if (this.broken || (this.far && request.method === "PUT")) return new Response("", { status: 503 });
     if (request.method === "PUT") return this.#token(request, pathname);
     if (request.method !== "GET") return new Response("", { status: 405 });
     const token = request.headers.get("x-aws-ec2-metadata-token");
-    if (this.old ? token !== null : token === null || !this.#tokens.has(token))
+    if (this.old || this.far ? token !== null : token === null || !this.#tokens.has(token))
       return new Response("", { status: 401 });
     this.asked.push(pathname);
     const { instanceId, region, keys } = this.#instance;

@@ -26,8 +26,8 @@ export interface StateInterface {
   readonly id: string;
   readonly instance: string;
   readonly subnet: string;
-  readonly addresses: readonly string[];
-  readonly addresses6: readonly string[];
+  addresses: readonly string[];
+  addresses6: readonly string[];
   sourceDestCheck: boolean;
 }
 

@@ -30,6 +30,8 @@ export class ComputeApi extends CloudApi {
   readonly instances = new Map<string, boolean>();
   /** The access token that is valid. */
   token = "ya29.s3cr3t-Hunter2-1";
+  /** Number of the host project, where the network is a Shared VPC's: routes are there, and instances are not. */
+  hostProject: string | undefined;
   /** What the next operations end with. */
   readonly endings: { readonly code: string; readonly status: number }[] = [];
   readonly #operations = new Map<string, StateOperation>();
@@ -66,7 +68,8 @@ export class ComputeApi extends CloudApi {
   }
 
   #perform({ id, parameters, body }: ReadCall): object {
-    if (parameters.project !== PROJECT) throw new Refusal(404, "notFound", `project ${parameters.project}`);
+    const home = id === "compute.instances.get" ? PROJECT : (this.hostProject ?? PROJECT);
+    if (parameters.project !== home) throw new Refusal(404, "notFound", `project ${parameters.project}`);
     switch (id) {
       case "compute.instances.get":
         return this.#instance(parameters.zone, parameters.instance);
@@ -109,7 +112,9 @@ export class ComputeApi extends CloudApi {
       );
     }
     const instance = String(route.nextHopInstance).split("/").pop() ?? "";
-    if (!this.instances.has(instance)) throw new Refusal(400, "invalid", `nextHopInstance ${instance}`);
+    // A route and the instance it names are in one project.
+    if (this.hostProject === undefined ? !this.instances.has(instance) : route.nextHopIp === undefined)
+      throw new Refusal(400, "invalid", `nextHopInstance ${instance}`);
     const ending = this.endings.shift();
     // The API answers with full URLs, of the number of the project.
     const full = (path: unknown) =>
@@ -118,7 +123,7 @@ export class ComputeApi extends CloudApi {
       this.routes.push({
         ...route,
         network: full(route.network),
-        nextHopInstance: full(route.nextHopInstance),
+        ...(route.nextHopInstance === undefined ? {} : { nextHopInstance: full(route.nextHopInstance) }),
         kind: "compute#route",
       });
     }

@@ -6,6 +6,8 @@ export interface GceInstance {
   readonly name: string;
   readonly address: string;
   readonly network: string;
+  /** Number of the network's project, where it is another one. */
+  readonly networkProject?: string;
   /** Access token of the service account, asked at each request. */
   readonly token: () => string;
 }
@@ -51,7 +53,7 @@ export class GceMetadata implements AsyncDisposable {
     if (request.headers.get("metadata-flavor") !== "Google")
       return new Response("", { status: 403, headers: FLAVOR });
     const path = new URL(request.url).pathname.replace("/computeMetadata/v1", "");
-    const { name, address, network, token } = this.#instance;
+    const { name, address, network, networkProject = "123456", token } = this.#instance;
     const texts: Readonly<Record<string, string>> = {
       "/project/project-id": PROJECT,
       "/instance": "",
@@ -59,7 +61,7 @@ export class GceMetadata implements AsyncDisposable {
       "/instance/zone": `projects/123456/zones/${ZONE}`,
       "/instance/network-interfaces/": JSON.stringify([
         { ip: "198.51.100.1", network: "projects/123456/networks/other" },
-        { ip: address, network: `projects/123456/networks/${network}` },
+        { ip: address, network: `projects/${networkProject}/networks/${network}` },
       ]),
       "/instance/service-accounts/default/token": JSON.stringify({
         access_token: token(),

@@ -71,6 +71,18 @@ export class TencentCounterpart extends ApiCounterpart<TencentApi, TencentMetada
     this.api.routes = this.api.routes.filter(({ DestinationCidrBlock }) => DestinationCidrBlock !== dst);
   }
 
+  unmark(dst: string): void {
+    this.api.routes = this.api.routes.map((route) =>
+      route.DestinationCidrBlock === dst ? { ...route, RouteDescription: "" } : route,
+    );
+  }
+
+  isMarked(dst: string): boolean {
+    return this.api.routes.some(
+      (route) => route.DestinationCidrBlock === dst && route.RouteDescription === "flannel",
+    );
+  }
+
   rotate(): void {
     this.api.keys = { id: "AKIDtest2", secret: "another", token: "token-2" };
   }
