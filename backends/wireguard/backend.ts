@@ -19,8 +19,9 @@ import { ensureDevice, type OpenDevice } from "./device.ts";
 import { type Device, devicesOf, familiesOf, podMtu } from "./devices.ts";
 import { diffPeers } from "./difference.ts";
 import { cloneFinding, keyFindings, userspaceFinding } from "./findings.ts";
+import { Hearing } from "./hearing.ts";
 import { keepKey, keyPlaces, type PrivateKey } from "./key-file.ts";
-import { ensureGuards, ensureLayout } from "./layout.ts";
+import { ensureGuards, ensureLayout, removeGuards } from "./layout.ts";
 import type { Options } from "./options.ts";
 import { watchPeers } from "./peer-watch.ts";
 import { type PeerData, planPeers, TYPE, type WantedPeer } from "./peers.ts";
@@ -30,11 +31,14 @@ interface Run {
   readonly host: Host;
   /** Whether devices or guards were there before: an earlier run's, whose traffic goes on. */
   readonly adopted: boolean;
+  /** Ends the looks at the peers. */
+  readonly endWatch: () => void;
 }
 
 /** WireGuard between the hosts; every call compares the whole and writes only what differs. */
 export class WireguardBackend implements ActiveBackend {
   readonly mode = "active";
+  readonly cleansUpUnaided = true;
   readonly devices: readonly string[];
   /** Core leaves marked blackholes alone: the guards are among them. */
   readonly keepsBlackholes = true;
@@ -44,6 +48,10 @@ export class WireguardBackend implements ActiveBackend {
   #key: PrivateKey | undefined;
   #lease: OwnLease | undefined;
   #open: readonly OpenDevice[] = [];
+  /** Devices on another port than before: so are their peers, for the port is that of the network config. */
+  readonly #moved = new Set<string>();
+  /** By device: which peers of before the start answer. */
+  readonly #hearing = new Map<string, Hearing>();
   /** Peers that were wanted last, by device. */
   #wanted = new Map<string, readonly WantedPeer[]>();
   /** Whether they were all set: core repeats what failed, ever slower. */
@@ -58,8 +66,9 @@ export class WireguardBackend implements ActiveBackend {
 
   async prepare(host: Host, facts: HostFacts): Promise<LeaseData> {
     const { devices, guards } = await findLeft(host, this.#input.networks);
-    if (!this.#run) watchPeers(host, () => this.#differs());
-    this.#run = { host, adopted: devices.length + guards.length > 0 };
+    this.#run?.endWatch();
+    const endWatch = watchPeers(host, () => this.#differs());
+    this.#run = { host, adopted: devices.length + guards.length > 0, endWatch };
     // Before anything is made: from now on nothing for a pod elsewhere leaves in clear.
     await ensureGuards(host.kernel, this.#input.networks);
     const key = keepKey(keyPlaces());
@@ -78,7 +87,12 @@ export class WireguardBackend implements ActiveBackend {
   async attach(lease: OwnLease, facts: HostFacts): Promise<{ readonly mtu: number }> {
     this.#lease = lease;
     await this.#ensure(facts);
-    return { mtu: podMtu(this.#input.options, facts) };
+    const { host } = this.#require();
+    const { formerNetworks = {}, options } = this.#input;
+    // Last: until now nothing for a pod of those networks left in clear.
+    const former = await removeGuards(host.kernel, formerNetworks);
+    if (former.length > 0) host.log.info(`removed the guard of a former network: ${former.join(", ")}`);
+    return { mtu: podMtu(options, facts) };
   }
 
   async sync(peers: readonly Peer[], _delta: PeerDelta, facts: HostFacts): Promise<SyncReport> {
@@ -86,20 +100,16 @@ export class WireguardBackend implements ActiveBackend {
     await this.#ensure(facts);
     const { key } = this.#require();
     const { options, networks } = this.#input;
-    const present = new Map<string, WireguardState>();
-    for (const open of this.#open) present.set(open.name, await open.read());
     const plan = planPeers(peers, {
       options,
       devices: this.#devices,
       networks: Object.values(networks),
       ownPublicKey: key.publicKey,
-      present,
       facts,
     });
     this.#clones = plan.clones;
     for (const open of this.#open) {
-      const state = present.get(open.name);
-      if (state) await this.#syncPeers(open, state, plan.wanted.get(open.name) ?? []);
+      await this.#syncPeers(open, await open.read(), plan.wanted.get(open.name) ?? []);
     }
     this.#isSynced = true;
     return { failed: [], unusable: plan.unusable, mtu: podMtu(options, facts) };
@@ -116,13 +126,16 @@ export class WireguardBackend implements ActiveBackend {
   }
 
   /** Device, peers and routes go on without us. */
-  async stop(): Promise<void> {}
+  async stop(): Promise<void> {
+    this.#run?.endWatch();
+  }
 
   /**
    * After a start that failed (no `host` given), what an earlier run left stays: its traffic goes on. `flanneld
    * cleanup` removes everything.
    */
   async cleanup({ dryRun, host: asked }: CleanupOptions): Promise<readonly string[]> {
+    if (!dryRun) this.#run?.endWatch();
     const host = asked ?? this.#run?.host;
     if (!host || (!asked && this.#run?.adopted)) return [];
     const left = await findLeft(host, this.#input.networks, asked && keyPlaces());
@@ -133,7 +146,7 @@ export class WireguardBackend implements ActiveBackend {
   /** Guards, devices with key, port and MTU, and what lies on them. */
   async #ensure(facts: HostFacts): Promise<void> {
     const { host, key } = this.#require();
-    const { options, networks } = this.#input;
+    const { options, networks, formerNetworks = {} } = this.#input;
     const mtu = podMtu(options, facts);
     await ensureGuards(host.kernel, networks);
     const open: OpenDevice[] = [];
@@ -141,9 +154,14 @@ export class WireguardBackend implements ActiveBackend {
       const opened = await ensureDevice(host, { device, mtu, key });
       open.push(opened);
       // A new device knows no peers: what was wanted from the old one says nothing.
-      if (opened.made) this.#wanted.delete(device.name);
+      if (opened.made) {
+        this.#wanted.delete(device.name);
+        this.#hearing.delete(device.name);
+      }
+      if (opened.moved) this.#moved.add(device.name);
       if (!this.#lease) continue;
-      const changed = await ensureLayout(host.kernel, device, { networks, subnets: this.#lease.subnets });
+      const layout = { networks, formerNetworks, subnets: this.#lease.subnets };
+      const changed = await ensureLayout(host.kernel, device, layout);
       if (changed.length > 0) host.log.info(`set on ${device.name}: ${changed.join(", ")}`);
     }
     this.#open = open;
@@ -162,6 +180,7 @@ export class WireguardBackend implements ActiveBackend {
       });
     }
     this.#wanted.set(open.name, wanted);
+    this.#moved.delete(open.name);
   }
 
   #diff(
@@ -172,7 +191,13 @@ export class WireguardBackend implements ActiveBackend {
     const before = this.#wanted.get(open.name) ?? [];
     const endpoints = new Map<string, WireguardEndpoint>();
     for (const { publicKey, endpoint } of before) endpoints.set(publicKey, endpoint);
-    return diffPeers(wanted, state, { endpoints, now: Date.now() / 1000 });
+    const hearing = this.#hearing.get(open.name) ?? new Hearing();
+    this.#hearing.set(open.name, hearing);
+    const { PersistentKeepaliveInterval: keepalive } = this.#input.options;
+    const silent = this.#moved.has(open.name)
+      ? new Set(state.peers.map(({ publicKey }) => publicKey))
+      : hearing.findSilent(state, performance.now() / 1000, keepalive);
+    return diffPeers(wanted, state, { endpoints, silent, now: Date.now() / 1000 });
   }
 
   /** Whether somebody has changed peers since they were made as wanted. */

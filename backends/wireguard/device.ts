@@ -1,5 +1,5 @@
 import { Fault, type Host, type LinkState, type WireguardChange, type WireguardState } from "flannel/sdk";
-import type { Device } from "./devices.ts";
+import { DEVICE_NAMES, type Device } from "./devices.ts";
 import type { PrivateKey } from "./key-file.ts";
 import { startUserspace } from "./userspace/process.ts";
 import { readUserspace, writeUserspace } from "./userspace/socket.ts";
@@ -10,6 +10,8 @@ export interface OpenDevice {
   readonly runsIn: "kernel" | "userspace";
   /** Whether it had to be made. */
   readonly made: boolean;
+  /** Whether it listened on another port before. */
+  readonly moved: boolean;
   /** `wg show DEV dump` */
   read(): Promise<WireguardState>;
   /** `wg set DEV …` */
@@ -28,35 +30,71 @@ export interface DeviceWish {
  * and MTU in place where they differ, and brings it up. Throws Fault `WIREGUARD_PORT_IN_USE`,
  * `WIREGUARD_DEVICE_FOREIGN`, `WIREGUARD_UNSUPPORTED` or `WIREGUARD_USERSPACE`.
  */
-export async function ensureDevice(host: Host, { device, mtu, key }: DeviceWish): Promise<OpenDevice> {
-  const { kernel, log } = host;
-  const { name, port } = device;
-  const existing = await kernel.link(name);
-  const open = existing ? await adoptDevice(host, existing, mtu) : await makeDevice(host, name, mtu);
+export async function ensureDevice(host: Host, wish: DeviceWish): Promise<OpenDevice> {
+  const { device, mtu } = wish;
+  const existing = await host.kernel.link(device.name);
+  const open = existing ? await adoptDevice(host, existing, mtu) : await makeDevice(host, device.name, mtu);
   try {
-    const { publicKey, listenPort } = await open.read();
-    const change = {
-      ...(publicKey === key.publicKey ? {} : { privateKey: key.privateKey }),
-      ...(listenPort === port ? {} : { listenPort: port }),
-    };
-    // Before it is up, so that it never listens on another port.
-    if (Object.keys(change).length > 0) await open.write(change);
-    const link = await kernel.link(name);
-    const adjusted = { ...(link?.mtu === mtu ? {} : { mtu }), ...(link?.up ? {} : { up: true }) };
-    if (Object.keys(adjusted).length > 0) await kernel.setLink(name, adjusted);
-    if (open.made) log.info(`made device ${name}`, { kind: open.runsIn, port, mtu });
-    else if (Object.keys({ ...change, ...adjusted }).length > 0) {
-      log.info(`adjusted device ${name}`, { port, mtu, up: true });
-    }
+    return await adjust(host, open, wish);
   } catch (error) {
     // It stays as it is, not up: to remove it and make it again with every try would be seen by all who watch devices.
-    throw isPortTaken(error) ? portFault(device) : error;
+    if (!isPortTaken(error)) throw error;
+    if (!(await freePort(host, device))) throw portFault(device);
+    return await adjust(host, open, wish).catch((again) => {
+      throw isPortTaken(again) ? portFault(device) : again;
+    });
   }
-  return open;
 }
 
-async function adoptDevice(host: Host, { name, type }: LinkState, mtu: number): Promise<OpenDevice> {
-  if (type === "wireguard") return inKernel(host, name, false);
+async function adjust(
+  { kernel, log }: Host,
+  open: OpenDevice,
+  { device, mtu, key }: DeviceWish,
+): Promise<OpenDevice> {
+  const { name, port } = device;
+  const { publicKey, listenPort } = await open.read();
+  const change = {
+    ...(publicKey === key.publicKey ? {} : { privateKey: key.privateKey }),
+    ...(listenPort === port ? {} : { listenPort: port }),
+  };
+  // Before it is up, so that it never listens on another port.
+  if (Object.keys(change).length > 0) await open.write(change);
+  const link = await kernel.link(name);
+  const adjusted = { ...(link?.mtu === mtu ? {} : { mtu }), ...(link?.up ? {} : { up: true }) };
+  if (Object.keys(adjusted).length > 0) await kernel.setLink(name, adjusted);
+  if (open.made) log.info(`made device ${name}`, { kind: open.runsIn, port, mtu });
+  else if (Object.keys({ ...change, ...adjusted }).length > 0) {
+    log.info(`adjusted device ${name}`, { port, mtu, up: true });
+  }
+  return { ...open, moved: !open.made && listenPort !== port };
+}
+
+/**
+ * `wg set OTHER listen-port 0` where another device of ours has the port: ports may have been swapped, and a device that
+ * a new mode does not need goes only when the lease is held. Its peers follow it to the port that it gets. False when
+ * none of ours has it.
+ */
+async function freePort(host: Host, { name, port }: Device): Promise<boolean> {
+  for (const other of DEVICE_NAMES.filter((each) => each !== name)) {
+    const open = await recognise(host, await host.kernel.link(other));
+    if ((await open?.read())?.listenPort !== port) continue;
+    await open?.write({ listenPort: 0 });
+    host.log.info(`${other} gave port ${port} to ${name}`);
+    return true;
+  }
+  return false;
+}
+
+/** A device that is there and is WireGuard's. */
+async function recognise(host: Host, link: LinkState | undefined): Promise<OpenDevice | undefined> {
+  if (link?.type === "wireguard") return inKernel(host, link.name, false);
+  return link?.type === "tun" && (await readUserspace(link.name)) ? inUserspace(link.name, false) : undefined;
+}
+
+async function adoptDevice(host: Host, link: LinkState, mtu: number): Promise<OpenDevice> {
+  const open = await recognise(host, link);
+  if (open) return open;
+  const { name, type } = link;
   if (type !== "tun") {
     throw new Fault(
       "WIREGUARD_DEVICE_FOREIGN",
@@ -66,7 +104,6 @@ async function adoptDevice(host: Host, { name, type }: LinkState, mtu: number): 
       },
     );
   }
-  if (await readUserspace(name)) return inUserspace(name, false);
   host.log.warn(`no WireGuard listens for device ${name}: making it anew`);
   await host.kernel.deleteLink(name);
   return makeDevice(host, name, mtu);
@@ -88,6 +125,7 @@ function inKernel({ kernel }: Host, name: string, made: boolean): OpenDevice {
     name,
     runsIn: "kernel",
     made,
+    moved: false,
     read: async () => (await kernel.wireguard(name)) ?? Promise.reject(gone(name)),
     write: (change) => kernel.setWireguard(name, change),
   };
@@ -98,6 +136,7 @@ function inUserspace(name: string, made: boolean): OpenDevice {
     name,
     runsIn: "userspace",
     made,
+    moved: false,
     read: async () => (await readUserspace(name)) ?? Promise.reject(gone(name)),
     write: (change) => writeUserspace(name, change),
   };

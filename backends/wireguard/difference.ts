@@ -1,3 +1,4 @@
+import { isIPv6 } from "node:net";
 import type { WireguardEndpoint, WireguardPeerChange, WireguardPeerState, WireguardState } from "flannel/sdk";
 import type { WantedPeer } from "./peers.ts";
 
@@ -11,6 +12,8 @@ const SESSION_SECONDS = 180;
 export interface Knowledge {
   /** Endpoints that we wanted last, by public key; empty after a start. */
   readonly endpoints: ReadonlyMap<string, WireguardEndpoint>;
+  /** Public keys of peers that cannot be expected where the device has them, or do not answer there since the start. */
+  readonly silent: ReadonlySet<string>;
   /** Seconds since 1970. */
   readonly now: number;
 }
@@ -51,18 +54,23 @@ function diffPeer(
 
 /**
  * A device follows a peer to wherever it is heard from (a NAT, a second address). That is left alone while the two
- * talk; the lease counts when it was changed, and when nothing has been heard for a session's time.
+ * talk; the lease counts when it was changed, when nothing has been heard for a session's time, and for a peer that is
+ * silent since the start: it may have moved before. So it may when the device has it over the other family then: the
+ * mode was another. A handshake that lies
+ * ahead, since the clock was set back, counts as heard for no longer than that.
  */
 function movesEndpoint(
   { publicKey, endpoint }: WantedPeer,
   actual: WireguardPeerState,
-  { endpoints, now }: Knowledge,
+  { endpoints, silent, now }: Knowledge,
 ): boolean {
   if (actual.endpoint === undefined) return true;
   if (isSame(actual.endpoint, endpoint)) return false;
+  if (silent.has(publicKey)) return true;
   const before = endpoints.get(publicKey);
+  if (before === undefined && isIPv6(actual.endpoint.address) !== isIPv6(endpoint.address)) return true;
   if (before !== undefined && !isSame(before, endpoint)) return true;
-  return actual.lastHandshake === undefined || now - actual.lastHandshake > SESSION_SECONDS;
+  return actual.lastHandshake === undefined || Math.abs(now - actual.lastHandshake) > SESSION_SECONDS;
 }
 
 function isSame(a: WireguardEndpoint, b: WireguardEndpoint): boolean {

@@ -12,6 +12,7 @@ export function optionFindings(options: Options, families: Families, facts: Host
     ...findOversizedMtu(options, facts),
     ...findSmallMtu(options, families, facts),
     ...findMode(options, families),
+    ...findEqualPorts(options, families),
   ];
 }
 
@@ -51,6 +52,19 @@ function findMode({ Mode }: Options, families: Families): readonly Finding[] {
       title: "the Mode does not fit the network",
       text: `"Mode" is "${Mode}", but the network config has no ${Mode === "ipv4" ? "IPv4" : "IPv6"}, so peers publish no such address`,
       fix: `Turn ${Mode === "ipv4" ? "EnableIPv4" : "EnableIPv6"} on, or set "Mode" to "auto".`,
+    },
+  ];
+}
+
+function findEqualPorts({ Mode, ListenPort, ListenPortV6 }: Options, families: Families): readonly Finding[] {
+  if (Mode !== "separate" || !families.ipv4 || !families.ipv6 || ListenPort !== ListenPortV6) return [];
+  return [
+    {
+      code: "WIREGUARD_PORTS_EQUAL",
+      severity: "error",
+      title: "both devices cannot listen on one port",
+      text: `"ListenPort" and "ListenPortV6" are both ${ListenPort}, and mode "separate" has a device for each family`,
+      fix: 'Set "ListenPortV6" to another port, or "Mode" to "auto" for one device.',
     },
   ];
 }

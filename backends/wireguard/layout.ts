@@ -46,20 +46,29 @@ export async function findGuards(kernel: Kernel, networks: Subnets): Promise<rea
   return found;
 }
 
+/** Removes the guards of networks that are none of this host's any more; returns the networks that had one. */
+export async function removeGuards(kernel: Kernel, networks: Subnets): Promise<readonly string[]> {
+  const left = await findGuards(kernel, networks);
+  await kernel.apply(left.map((network) => ({ action: "delete", object: guardOf(network) })));
+  return left;
+}
+
 /** What lies on a device. */
 export interface Layout {
   readonly networks: Subnets;
+  /** Networks of the last run that are none any more. */
+  readonly formerNetworks?: Subnets;
   readonly subnets: Subnets;
 }
 
 /**
  * `ip address add BASE/32 dev DEV`, `ip route replace NETWORK dev DEV`, per family the device carries; the address of a
- * former subnet goes. Returns what had to be changed, in words.
+ * former subnet and the route of a former network go. Returns what had to be changed, in words.
  */
 export async function ensureLayout(
   kernel: Kernel,
   device: Device,
-  { networks, subnets }: Layout,
+  { networks, formerNetworks = {}, subnets }: Layout,
 ): Promise<readonly string[]> {
   const { name: dev, carries } = device;
   const changed: string[] = [];
@@ -69,7 +78,7 @@ export async function ensureLayout(
       return subnet === undefined ? [] : [`${baseAddress(subnet)}/${HOST_LENGTH[family]}`];
     }),
   );
-  const ours = entries(networks).map(([, network]) => network);
+  const ours = [...entries(networks), ...entries(formerNetworks)].map(([, network]) => network);
   const has = (await kernel.addresses(dev)).filter(({ scope }) => scope !== SCOPE_LINK);
   for (const address of wanted) {
     if (has.some((each) => each.address === address)) continue;
@@ -86,6 +95,11 @@ export async function ensureLayout(
     if (network === undefined || (await hasRoute(kernel, family, network, dev))) continue;
     await put(kernel, { kind: "route", dst: network, dev });
     changed.push(`route ${network}`);
+  }
+  for (const [family, network] of entries(formerNetworks)) {
+    if (!(await hasRoute(kernel, family, network, dev))) continue;
+    await kernel.apply([{ action: "delete", object: { kind: "route", dst: network, dev } }]);
+    changed.push(`former route ${network}`);
   }
   return changed;
 }

@@ -1,4 +1,4 @@
-import type { HostFacts, Peer, PeerFamily, WireguardEndpoint, WireguardState } from "flannel/sdk";
+import type { HostFacts, Peer, PeerFamily, WireguardEndpoint } from "flannel/sdk";
 import { isPrivate, liesIn } from "./address.ts";
 import type { Device, Family } from "./devices.ts";
 import { isPublicKey } from "./key.ts";
@@ -29,8 +29,6 @@ export interface PeerContext {
   /** Cluster networks as CIDR text. */
   readonly networks: readonly string[];
   readonly ownPublicKey: string;
-  /** The devices as they are, as far as that is known. */
-  readonly present?: ReadonlyMap<string, WireguardState>;
   readonly facts: HostFacts;
 }
 
@@ -42,46 +40,48 @@ export interface PeersPlan {
   readonly clones: readonly string[];
 }
 
-/** Pure: from leases to peers. One that is not usable, or half of one, keeps no other from it. */
+/**
+ * Pure: from leases to peers. One that is not usable, or half of one, keeps no other from it. Of two leases with one key
+ * the newer counts, on every node: a node that moved (upstream gives it another subnet with another address) leaves its
+ * old lease behind for a day.
+ */
 export function planPeers(peers: readonly Peer[], context: PeerContext): PeersPlan {
   const wanted = new Map<string, readonly WantedPeer[]>();
   const unusable: { key: string; reason: string }[] = [];
   const clones: string[] = [];
+  const newestFirst = peers.toSorted(compareAge);
   for (const device of context.devices) {
-    const present = prefixesOf(context.present?.get(device.name));
-    /** By public key: whose it is, of two that have the same the one that the device has now. */
-    const owners = new Map<string, { readonly key: string; readonly peer: WantedPeer }>();
-    const refuse = (key: string, owner: string) =>
-      unusable.push({ key, reason: `has the same key as ${owner}: one disk was cloned` });
-    for (const { key, ...rest } of peers.toSorted((a, b) => (a.key < b.key ? -1 : 1))) {
-      const planned = planPeer({ key, ...rest }, device, context);
-      if (planned === undefined) continue;
-      if (typeof planned === "string") {
-        unusable.push({ key, reason: planned });
+    /** By public key: whose it is. */
+    const owners = new Map<string, string>();
+    const planned: WantedPeer[] = [];
+    for (const peer of newestFirst) {
+      const { key } = peer;
+      const plan = planPeer(peer, device, context);
+      if (plan === undefined) continue;
+      if (typeof plan === "string") {
+        unusable.push({ key, reason: plan });
         continue;
       }
-      const { publicKey, allowedIPs } = planned;
-      const owner = owners.get(publicKey);
-      if (publicKey === context.ownPublicKey) {
+      const owner = owners.get(plan.publicKey);
+      if (plan.publicKey === context.ownPublicKey) {
         clones.push(key);
         unusable.push({ key, reason: "has the same key as this node: its disk was cloned" });
-      } else if (owner && !allowedIPs.some((cidr) => present.get(publicKey)?.includes(cidr))) {
-        refuse(key, owner.key);
+      } else if (owner !== undefined) {
+        const reason = `has the same key as the newer lease ${owner}: its node moved there, or one disk was cloned`;
+        unusable.push({ key, reason });
       } else {
-        if (owner) refuse(owner.key, key);
-        owners.set(publicKey, { key, peer: planned });
+        owners.set(plan.publicKey, key);
+        planned.push(plan);
       }
     }
-    wanted.set(
-      device.name,
-      [...owners.values()].map(({ peer }) => peer),
-    );
+    wanted.set(device.name, planned);
   }
   return { wanted, unusable: mergeReasons(unusable), clones: [...new Set(clones)] };
 }
 
-function prefixesOf(state: WireguardState | undefined): ReadonlyMap<string, readonly string[]> {
-  return new Map(state?.peers.map(({ publicKey, allowedIPs }) => [publicKey, allowedIPs]));
+/** The newer first; the key decides where the store has no revisions. */
+function compareAge(a: Peer, b: Peer): number {
+  return (b.modRevision ?? 0) - (a.modRevision ?? 0) || (a.key < b.key ? -1 : 1);
 }
 
 /** A peer on a device; why it cannot be, or undefined where it has nothing to do there. */

@@ -68,16 +68,22 @@ export function requireMachine(manifest: Manifest, machine?: Machine): void {
   if (first) throw new Fault(first.code, first.message, { hint: first.hint, others });
 }
 
-/** Configures the chosen plugin. Throws Fault `PLUGIN_FAILED` when it throws or returns no backend. */
+/**
+ * Configures the chosen plugin; `last` are the networks of the last run. Throws Fault `PLUGIN_FAILED` when it throws or
+ * returns no backend.
+ */
 export function configureBackend(
   chosen: ChosenBackend,
   config: NetworkConfig,
   nodeId: string,
   flags?: PluginFlags,
+  last: Subnets = {},
 ): Backend {
   const { plugin, manifest } = chosen.loaded;
+  const formerNetworks = findFormerNetworks(config, last);
   try {
-    return checkBackend(plugin.configure(configureInput(chosen, config, nodeId, flags)), manifest.name);
+    const input = { ...configureInput(chosen, config, nodeId, flags), ...formerNetworks };
+    return checkBackend(plugin.configure(input), manifest.name);
   } catch (error) {
     throw toFault(error, "PLUGIN_FAILED", `plugin "${manifest.name}" cannot be configured: `);
   }
@@ -120,6 +126,19 @@ function configureInput(
     nodeId,
     ...(flags === undefined ? {} : { flags }),
   };
+}
+
+/** Networks of the last run that the config does not have any more. */
+function findFormerNetworks(
+  config: NetworkConfig,
+  last: Subnets,
+): Pick<ConfigureInput<unknown>, "formerNetworks"> {
+  const { ipv4, ipv6 } = networksOf(config);
+  const formerNetworks = {
+    ...(last.ipv4 !== undefined && last.ipv4 !== ipv4 ? { ipv4: last.ipv4 } : {}),
+    ...(last.ipv6 !== undefined && last.ipv6 !== ipv6 ? { ipv6: last.ipv6 } : {}),
+  };
+  return Object.keys(formerNetworks).length > 0 ? { formerNetworks } : {};
 }
 
 /** Cluster networks of the enabled families as CIDR text. */

@@ -4,9 +4,9 @@ import { toPeer } from "../lease/lease.ts";
 import type { RejectedPeer } from "../lease/peer-entry.ts";
 import type { PeerDelta, PeerTable } from "../lease/peers.ts";
 import type { LeaseStore, PeerUpdate } from "../lease/store.ts";
-import type { Health } from "../observe/health.ts";
 import type { Log } from "../observe/log.ts";
 import type { Pulse } from "../observe/loops.ts";
+import type { Findings } from "../observe/own-findings.ts";
 import { yieldToEventLoop } from "../retry/event-loop.ts";
 import { Pace } from "../retry/pace.ts";
 import type { MemberKeeper } from "../traffic/members/keeper.ts";
@@ -22,7 +22,7 @@ export interface PeersInput {
   /** Told who is a member now. */
   readonly members: Pick<MemberKeeper, "follow">;
   readonly log: Log;
-  readonly health: Health;
+  readonly health: Findings;
   readonly journal: Journal;
   readonly pulse: Pulse;
   /** Called after each update that is in the kernel, with the number of peers; the first call means "synced". */
@@ -55,6 +55,7 @@ export async function followPeers(input: PeersInput): Promise<void> {
     for (const key of removed) peers.delete(key);
     for (const peer of added) peers.set(peer.key, peer);
     for (const peer of changed) peers.set(peer.key, peer);
+    refreshRevisions(peers, table, update);
     // Told first: the table tells a rejection only once, and the driver may fail.
     reportRejections(input.health, delta);
     logDelta(input.log, update, delta);
@@ -70,7 +71,20 @@ export async function followPeers(input: PeersInput): Promise<void> {
   }
 }
 
-function reportRejections(health: Health, delta: PeerDelta): void {
+/**
+ * A lease that was written anew as it was is no change, but a newer one: a node that starts now sees it so, and of two
+ * leases with one thing all nodes have to choose the same.
+ */
+function refreshRevisions(peers: Map<string, Peer>, table: PeerTable, update: PeerUpdate): void {
+  for (const { key } of update.type === "snapshot" ? update.leases : update.puts) {
+    const peer = peers.get(key);
+    const modRevision = table.get(key)?.modRevision;
+    if (!peer || modRevision === undefined || peer.modRevision === modRevision) continue;
+    peers.set(key, { ...peer, modRevision });
+  }
+}
+
+function reportRejections(health: Findings, delta: PeerDelta): void {
   for (const key of delta.readmitted) health.clear("PEER_REJECTED", key);
   for (const rejected of delta.rejected) {
     health.raise(

@@ -54,6 +54,8 @@ export interface Peer {
   readonly key: string;
   readonly backendType: string;
   readonly nodeId?: string;
+  /** As in {@link Lease}: of two leases that say the same of themselves the newer one counts, on every node. */
+  readonly modRevision?: number;
   readonly ipv4?: PeerFamily;
   readonly ipv6?: PeerFamily;
 }
@@ -66,11 +68,12 @@ export interface Families {
 
 /** A lease as a backend sees it, restricted to the families we run. */
 export function toPeer(lease: Lease, families: Families): Peer {
-  const { subnets, attrs } = lease;
+  const { subnets, attrs, modRevision } = lease;
   return {
     key: lease.key,
     backendType: attrs.backendType,
     ...(attrs.nodeId === undefined ? {} : { nodeId: attrs.nodeId }),
+    ...(modRevision === undefined ? {} : { modRevision }),
     ...(families.ipv4 && subnets.ipv4 !== undefined && attrs.publicIP !== undefined
       ? { ipv4: family(subnets.ipv4, attrs.publicIP, attrs.backendData) }
       : {}),

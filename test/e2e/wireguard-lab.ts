@@ -1,6 +1,6 @@
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { Cluster, networkConfig } from "../lab/cluster.ts";
+import { Cluster, type NetworkConfig, networkConfig } from "../lab/cluster.ts";
 import { type Daemon, type DaemonOptions, executable } from "../lab/daemon.ts";
 import { type Host, UNDERLAY } from "../lab/host.ts";
 import { ping } from "../lab/ping.ts";
@@ -27,10 +27,11 @@ function inSocketFolder(host: Host): string {
   return `mkdir -p ${usual} && mount --bind ${socketFolder(host)} ${usual} && exec`;
 }
 
-/** How a daemon is started that keeps key and sockets to its host. */
-export function daemonOptions(host: Host): DaemonOptions {
+/** How a daemon is started that keeps key and sockets to its host, with `path` as its PATH where that is given. */
+export function daemonOptions(host: Host, path?: string): DaemonOptions {
   const file = join(host.directory, "flanneld");
-  writeFileSync(file, `#!/bin/sh\n${inSocketFolder(host)} ${executable()} "$@"\n`);
+  const program = path === undefined ? executable() : `env PATH=${path} ${executable()}`;
+  writeFileSync(file, `#!/bin/sh\n${inSocketFolder(host)} ${program} "$@"\n`);
   chmodSync(file, 0o755);
   return { file, env: { WIREGUARD_KEY_FILE: keyFile(host) } };
 }
@@ -134,6 +135,13 @@ export class Mesh implements AsyncDisposable {
     const daemon = this.cluster.startDaemon(host, daemonOptions(host));
     this.#daemons[n - 1] = daemon;
     await daemon.ready;
+  }
+
+  /** Gives all daemons another config; they are down meanwhile. */
+  async restartWith(config: NetworkConfig): Promise<void> {
+    await Promise.all(this.#daemons.map((daemon) => daemon.stop()));
+    await this.cluster.configure(config);
+    await Promise.all(this.hosts.map((_, at) => this.start(at + 1)));
   }
 
   /** Since the start, or the last question, nothing was on the wire in clear, and something was encrypted. */

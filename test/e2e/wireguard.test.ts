@@ -5,7 +5,7 @@
  *   pod ── cni0 ── h1 ── flannel-wg ═ ext0 ─┬─ switch + etcd ─┬─ ext0 ═ flannel-wg ── h2 ── cni0 ── pod
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { Cluster, networkConfig, PREFIX } from "../lab/cluster.ts";
 import type { Host } from "../lab/host.ts";
 import { PingFlow } from "../lab/ping-flow.ts";
@@ -16,12 +16,9 @@ import { untilNoReason, untilReason } from "./health/readiness.ts";
 import { putLeases } from "./leases.ts";
 import { Capture, expectEncrypted } from "./wireguard-capture.ts";
 import {
-  daemonOptions,
   expectAllReach,
   expectMesh,
-  keyFile,
   Mesh,
-  type MeshOptions,
   openDefaultRoute,
   showDevice,
   startDaemons,
@@ -41,18 +38,81 @@ import {
 const TIMEOUT = 120_000;
 const PSK = Buffer.alloc(32, 9).toString("base64");
 
-test.each<[name: string, options: MeshOptions]>([
-  ["dual stack, a device per family, a secret", { family: "dual", options: { PSK } }],
-  ["IPv6 alone, one device", { family: "v6", options: { Mode: "auto" } }],
-  ["dual stack over one device", { family: "dual", options: { Mode: "ipv6" } }],
-])(
-  "%s: pods reach each other, encrypted, over the exact MTU",
-  async (_, options) => {
-    await using mesh = await Mesh.create(options);
+test(
+  "IPv6 alone, one device: pods reach each other, encrypted, over the exact MTU",
+  async () => {
+    await using mesh = await Mesh.create({ family: "v6", options: { Mode: "auto" } });
     await carriesEncrypted(mesh);
   },
   TIMEOUT,
 );
+
+describe("two hosts, dual stack, one config after another", () => {
+  let mesh: Mesh;
+  beforeAll(async () => {
+    mesh = await Mesh.create({ family: "dual", options: { PSK } });
+  }, TIMEOUT);
+  afterAll(() => mesh[Symbol.asyncDispose]());
+
+  test("a device per family, a secret: encrypted, over the exact MTU", () => carriesEncrypted(mesh), TIMEOUT);
+
+  // In a row: each step starts from what the one before left, and none is kept from its ports by it.
+  test.each<[name: string, options: object, ports: Record<string, number>, over: "ipv4" | "ipv6"]>([
+    [
+      "the ports swapped",
+      { ListenPort: 51821, ListenPortV6: 51820 },
+      { "flannel-wg": 51821, "flannel-wg-v6": 51820 },
+      "ipv4",
+    ],
+    ["one device, on the port of the second", { Mode: "auto" }, { "flannel-wg": 51820 }, "ipv4"],
+    ["one device, over IPv6", { Mode: "ipv6", ListenPort: 51821 }, { "flannel-wg": 51821 }, "ipv6"],
+    ["two again", {}, { "flannel-wg": 51820, "flannel-wg-v6": 51821 }, "ipv4"],
+    ["one device, over IPv4", { Mode: "ipv4" }, { "flannel-wg": 51820 }, "ipv4"],
+  ])(
+    "%s",
+    async (_, options, ports, over) => {
+      await mesh.restartWith(networkConfig("dual", { Type: "wireguard", ...options }));
+      const [h1, h2] = mesh.hosts as [Host, Host];
+      const links: { ifname: string }[] = await h1.namespace.json("ip", "-j", "link", "show");
+      const devices = links.map(({ ifname }) => ifname).filter((name) => name.startsWith("flannel"));
+      expect(devices.sort()).toEqual(Object.keys(ports));
+      for (const dev of devices) expect((await showDevice(h1, dev)).port).toBe(ports[dev] ?? 0);
+      await expectAllReach(mesh.pods);
+      const there = over === "ipv4" ? h2.ipv4 : `[${h2.ipv6}]`;
+      expect((await showDevice(h1)).peers.map(({ endpoint }) => endpoint)).toEqual([
+        `${there}:${ports["flannel-wg"]}`,
+      ]);
+      await mesh.expectEncrypted();
+    },
+    TIMEOUT,
+  );
+
+  test(
+    "IPv6 removed, and then another network: of the former nothing is left",
+    async () => {
+      const [host] = mesh.hosts as [Host];
+      const show = async () => {
+        const { stdout } = await host.namespace.run([
+          "sh",
+          "-c",
+          "ip -o address show dev flannel-wg scope global; ip route show proto 140; ip -6 route show proto 140",
+        ]);
+        return stdout;
+      };
+      await mesh.restartWith(networkConfig("v4", { Type: "wireguard", Mode: "auto" }));
+      expect(await show()).not.toContain("fd00:");
+      await mesh.restartWith({ Network: "10.99.0.0/16", Backend: { Type: "wireguard", Mode: "auto" } });
+      const shown = await show();
+      expect(shown).not.toContain("10.244.");
+      expect(shown.match(/^(blackhole )?10\.99\.0\.0\/16/gm)?.sort()).toEqual([
+        "10.99.0.0/16",
+        "blackhole 10.99.0.0/16",
+      ]);
+      expect(shown).toMatch(/inet 10\.99\./);
+    },
+    TIMEOUT,
+  );
+});
 
 describe("three hosts, IPv4", () => {
   let mesh: Mesh;
@@ -171,39 +231,6 @@ test(
     await untilNoReason(h1);
     await expectMesh(cluster);
     await expectAllReach(mesh.pods);
-  },
-  TIMEOUT,
-);
-
-test(
-  "a bad key file is refused and left alone; a port in use is named, and nothing half-made stays",
-  async () => {
-    await using cluster = await Cluster.create({
-      hosts: 1,
-      config: networkConfig("v4", { Type: "wireguard" }),
-    });
-    const [host] = cluster.hosts as [Host];
-    writeFileSync(keyFile(host), "bm90IGEga2V5", { mode: 0o400 });
-    const refused = cluster.startDaemon(host, daemonOptions(host));
-    await refused.ready.catch(() => {});
-    expect(refused.tail()).toContain("WIREGUARD_KEY_FILE");
-    expect(refused.tail()).not.toContain("bm90IGEga2V5");
-    expect(readFileSync(keyFile(host), "utf8")).toBe("bm90IGEga2V5");
-
-    writeFileSync(keyFile(host), Buffer.alloc(32, 64).toString("base64"), { mode: 0o400 });
-    const holder = host.namespace.spawn("socat", "-u", "UDP4-RECV:51820", "OPEN:/dev/null");
-    await until(async () => (await host.namespace.exec("ss", "-ulnH")).includes(":51820"), {
-      message: "the port is taken",
-    });
-    const again = cluster.startDaemon(host, daemonOptions(host));
-    await again.ready.catch(() => {});
-    expect(again.tail()).toContain("WIREGUARD_PORT_IN_USE");
-    expect(again.tail()).not.toContain(Buffer.alloc(32, 64).toString("base64"));
-    expect((await host.namespace.run(["ip", "link", "show", "flannel-wg"])).exitCode).toBe(1);
-    expect(await host.namespace.exec("ip", "route", "show", "proto", "140")).toBe("");
-    holder.kill();
-    await holder.exited;
-    await cluster.startDaemon(host, daemonOptions(host)).ready;
   },
   TIMEOUT,
 );

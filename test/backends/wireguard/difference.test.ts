@@ -22,7 +22,7 @@ describe("what a device lacks", () => {
   });
   const state = (...peers: readonly WireguardPeerState[]): WireguardState => ({ listenPort: 51820, peers });
   const diff = (wanted: readonly WantedPeer[], actual: WireguardState, endpoints = new Map()) =>
-    diffPeers(wanted, actual, { endpoints, now: NOW });
+    diffPeers(wanted, actual, { endpoints, silent: new Set([keyOf(4)]), now: NOW });
 
   test("is nothing when all is as wanted, in whatever order", () => {
     const allowedIPs = ["10.5.2.0/24", "fd00::/64"];
@@ -67,6 +67,20 @@ describe("what a device lacks", () => {
     expect(diff([wantedOf(2)], roaming, new Map([[keyOf(2), wantedOf(2).endpoint]]))).toEqual([]);
   });
 
+  test("is the endpoint of a peer that is silent since the start", () => {
+    const there = { endpoint: elsewhere, lastHandshake: NOW - 100 };
+    expect(diff([wantedOf(4), wantedOf(5)], state(actualOf(4, there), actualOf(5, there)))).toEqual([
+      { publicKey: keyOf(4), endpoint: wantedOf(4).endpoint },
+    ]);
+  });
+
+  test("is the endpoint of one that the device has over the other family since before the start", () => {
+    const there = { endpoint: { address: "2001:db8::2", port: 51820 }, lastHandshake: NOW - 1 };
+    expect(diff([wantedOf(2)], state(actualOf(2, there)))).toEqual(moved);
+    const known = new Map([[keyOf(2), wantedOf(2).endpoint]]);
+    expect(diff([wantedOf(2)], state(actualOf(2, there)), known)).toEqual([]);
+  });
+
   test("is the endpoint when the lease changed, or nothing has been heard for a session's time", () => {
     const roaming = state(actualOf(2, { endpoint: elsewhere, lastHandshake: NOW - 100 }));
     expect(diff([wantedOf(2)], roaming, new Map([[keyOf(2), { address: "192.0.2.77", port: 1 }]]))).toEqual(
@@ -76,6 +90,11 @@ describe("what a device lacks", () => {
       diff([wantedOf(2)], state(actualOf(2, { endpoint: elsewhere, lastHandshake: NOW - 181 }))),
     ).toEqual(moved);
     expect(diff([wantedOf(2)], state(actualOf(2, { endpoint: elsewhere })))).toEqual(moved);
+    const ahead = (seconds: number) =>
+      diff([wantedOf(2)], state(actualOf(2, { endpoint: elsewhere, lastHandshake: NOW + seconds })));
+    // The clock was set back.
+    expect(ahead(3)).toEqual([]);
+    expect(ahead(3_600)).toEqual(moved);
     const { endpoint: _, ...unknown } = actualOf(2);
     expect(diff([wantedOf(2)], state(unknown))).toEqual(moved);
   });

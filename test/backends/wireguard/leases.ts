@@ -1,4 +1,4 @@
-import type { Families, HostFacts, Peer, PeerFamily, WireguardState } from "flannel/sdk";
+import type { Families, HostFacts, Peer, PeerFamily } from "flannel/sdk";
 import { devicesOf } from "../../../backends/wireguard/devices.ts";
 import { type Options, options } from "../../../backends/wireguard/options.ts";
 import { planPeers } from "../../../backends/wireguard/peers.ts";
@@ -46,11 +46,7 @@ export const v6Of = (n: number, data: unknown = { PublicKey: keyOf(n), Port: 518
 export function plan(
   peers: readonly Peer[],
   raw: Readonly<Record<string, unknown>> = {},
-  {
-    families = DUAL,
-    facts = FACTS,
-    present = new Map(),
-  }: { families?: Families; facts?: HostFacts; present?: ReadonlyMap<string, WireguardState> } = {},
+  { families = DUAL, facts = FACTS }: { families?: Families; facts?: HostFacts } = {},
 ) {
   const options = optionsWith(raw);
   const devices = devicesOf(options, families);
@@ -59,7 +55,6 @@ export function plan(
     devices,
     networks: NETWORKS,
     ownPublicKey: OWN_KEY,
-    present,
     facts,
   });
   return { wanted: Object.fromEntries(wanted), ...rest };

@@ -77,6 +77,9 @@ describe("devices", () => {
     expect(codes({ MTU: 1300 }, IPV4)).toEqual([]);
     expect(codes({ Mode: "ipv4" }, IPV6)).toEqual(["error WIREGUARD_MODE"]);
     expect(codes({ Mode: "auto" }, IPV6)).toEqual([]);
+    expect(codes({ ListenPort: 51821 }, DUAL)).toEqual(["error WIREGUARD_PORTS_EQUAL"]);
+    expect(codes({ ListenPort: 51821 }, IPV4)).toEqual([]);
+    expect(codes({ ListenPort: 51821, Mode: "auto" }, DUAL)).toEqual([]);
   });
 });
 

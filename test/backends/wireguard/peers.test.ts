@@ -49,23 +49,31 @@ describe("peers in mode separate", () => {
     expect(unusable.map(({ key, reason }) => `${key} ${reason}`)).toEqual([
       '10.5.2.0-24 uses backend "vxlan", this node uses "wireguard"',
       "10.5.3.0-24 has the same key as this node: its disk was cloned",
-      "10.5.5.0-24 has the same key as 10.5.4.0-24: one disk was cloned",
+      "10.5.5.0-24 has the same key as the newer lease 10.5.4.0-24: its node moved there, or one disk was cloned",
       "10.5.6.0-24 its address 10.5.9.9 lies inside the cluster's own network",
     ]);
   });
 });
 
-test("of two peers with one key the one that the device has stays", () => {
-  const peers = [peerOf(4), peerOf(5, {}, { PublicKey: keyOf(4) })];
-  const chosen = (allowedIPs: readonly string[]) => {
-    const has = { publicKey: keyOf(4), keepalive: 0, allowedIPs, rxBytes: 0, txBytes: 0 };
-    const present = new Map([["flannel-wg", { listenPort: 51820, peers: [has] }]]);
-    const { wanted, unusable } = plan(peers, {}, { present });
-    return [wanted["flannel-wg"]?.map((peer) => peer.allowedIPs[0]), unusable.map(({ key }) => key)];
-  };
-  expect(chosen(["10.5.4.0/24"])).toEqual([["10.5.4.0/24"], ["10.5.5.0-24"]]);
-  expect(chosen(["10.5.5.0/24"])).toEqual([["10.5.5.0/24"], ["10.5.4.0-24"]]);
-  expect(chosen([])).toEqual([["10.5.4.0/24"], ["10.5.5.0-24"]]);
+test("of two leases with one key the newer counts, in whatever order they come", () => {
+  const older = peerOf(4, { modRevision: 7 });
+  const newer = peerOf(5, { modRevision: 20 }, { PublicKey: keyOf(4), Port: 51820 });
+  for (const peers of [
+    [older, newer],
+    [newer, older],
+  ]) {
+    const { wanted, unusable } = plan(peers);
+    expect(
+      wanted["flannel-wg"]?.map(({ allowedIPs, endpoint }) => [...allowedIPs, endpoint.address]),
+    ).toEqual([["10.5.5.0/24", "192.0.2.5"]]);
+    expect(unusable).toEqual([
+      {
+        key: older.key,
+        reason: `has the same key as the newer lease ${newer.key}: its node moved there, or one disk was cloned`,
+      },
+    ]);
+  }
+  expect(plan([{ ...older, modRevision: 21 }, newer]).unusable.map(({ key }) => key)).toEqual([newer.key]);
 });
 
 describe("peers of a single device", () => {

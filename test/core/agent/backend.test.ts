@@ -112,6 +112,20 @@ describe("configuring", () => {
     });
   });
 
+  test("tells the networks of the last run that are none any more", async () => {
+    const configure = `({ formerNetworks }) => ({ mode: "declarative", links: () => [],
+      publish: () => ({ backendType: "mine", ipv4: formerNetworks }), mtu: () => 1, own: () => [],
+      peer: () => ({ objects: [] }) })`;
+    const { chosen, config } = await choose(source({ configure }), {});
+    const toldOf = (last: { ipv4?: string; ipv6?: string }) => {
+      const backend = configureBackend(chosen, config, "node-1", undefined, last);
+      return backend.mode === "declarative" ? backend.publish(facts).ipv4 : "not declarative";
+    };
+    expect(toldOf({ ipv4: "10.5.0.0/16" })).toBeUndefined();
+    expect(toldOf({ ipv4: "10.5.0.0/16", ipv6: "fd00::/48" })).toEqual({ ipv6: "fd00::/48" });
+    expect(toldOf({ ipv4: "10.99.0.0/16" })).toEqual({ ipv4: "10.99.0.0/16" });
+  });
+
   test.each([
     ["throws", '() => { throw new Error("no luck"); }', /cannot be configured: no luck/],
     ["gives nothing", "() => undefined", /returned no backend: it is missing/],

@@ -20,6 +20,7 @@ test("the same config, written differently, changes nothing", () => {
   expect(compare(BASE, { backend: BASE.Backend, ...BASE, SubnetLen: 24, Note: "new" })).toEqual({
     live: [],
     restart: [],
+    rulesOnly: false,
   });
 });
 
@@ -44,10 +45,19 @@ test.each<[string, object, string]>([
   ["one option less", { ...BASE, Backend: { Type: "vxlan" } }, "Backend.VNI"],
   ["the firewall in use", { ...BASE, EnableNFTables: true }, "EnableNFTables"],
 ])("%s is taken over while running", (_, after, key) => {
-  expect(compare(BASE, after)).toEqual({ live: [key], restart: [] });
+  expect(compare(BASE, after)).toMatchObject({
+    live: [key],
+    restart: [],
+    rulesOnly: key === "EnableNFTables",
+  });
 });
 
 test("a backend that moves packets itself takes new options with a restart only", () => {
   const after = { ...BASE, Backend: { Type: "vxlan", VNI: 7 } };
-  expect(compare(BASE, after, false)).toEqual({ live: [], restart: ["Backend.VNI"] });
+  expect(compare(BASE, after, false)).toMatchObject({ live: [], restart: ["Backend.VNI"], rulesOnly: false });
+});
+
+test("rules beside anything else are no change of rules alone", () => {
+  const after = { ...BASE, EnableNFTables: true, Backend: { Type: "vxlan", VNI: 7 } };
+  expect(compare(BASE, after)).toMatchObject({ live: ["Backend.VNI", "EnableNFTables"], rulesOnly: false });
 });

@@ -24,12 +24,14 @@ async function follow(updates: readonly PeerUpdate[], failing?: () => void) {
   const log = new RecordingLog();
   const health = new Health(log);
   const told: { peers: string[]; added: string[]; changed: string[]; removed: readonly string[] }[] = [];
+  const revisions: (number | undefined)[][] = [];
   const synced: number[] = [];
   const members: string[][] = [];
   const driver: Pick<Driver, "update"> = {
     async update(peers, { added, changed, removed }) {
       const keys = (list: Iterable<{ key: string }>) => [...list].map((each) => each.key);
       told.push({ peers: keys(peers.values()), added: keys(added), changed: keys(changed), removed });
+      revisions.push([...peers.values()].map(({ modRevision }) => modRevision));
       failing?.();
     },
   };
@@ -58,7 +60,7 @@ async function follow(updates: readonly PeerUpdate[], failing?: () => void) {
     () => "ended",
     (error: Error) => error.message,
   );
-  return { log, health, told, synced, members, outcome };
+  return { log, health, told, revisions, synced, members, outcome };
 }
 
 const snapshot = (...leases: Lease[]): PeerUpdate => ({ type: "snapshot", leases, revision: 10 });
@@ -98,6 +100,23 @@ test("hands on a snapshot, then changes, without ourselves", async () => {
     changed: ["10.5.2.0-24"],
     removed: ["10.5.3.0-24"],
   });
+});
+
+test("a lease that is written anew as it was is no change, but known to be newer", async () => {
+  const again = lease(2, { modRevision: 11 });
+  const { told, revisions } = await follow([
+    snapshot(lease(2), lease(3)),
+    { type: "changes", puts: [again], deletes: [], revision: 11 },
+    snapshot(again, lease(3, { modRevision: 12 })),
+  ]);
+  expect(told.slice(1).flatMap(({ added, changed, removed }) => [...added, ...changed, ...removed])).toEqual(
+    [],
+  );
+  expect(revisions).toEqual([
+    [2, 3],
+    [11, 3],
+    [11, 12],
+  ]);
 });
 
 test("a burst names a few and counts the rest", async () => {
