@@ -70,7 +70,7 @@ export class ExtensionBackend implements ActiveBackend {
     memory.own = ownEnvironment(this.#input.networks, lease.subnets, facts);
     memory.save();
     if (commands.has("PostStartupCommand")) await this.#atStart(commands, "PostStartupCommand", memory.own);
-    return { mtu: this.#input.options.MTU || facts.external.mtu };
+    return { mtu: this.#mtu(facts) };
   }
 
   async sync(peers: readonly Peer[], _delta: PeerDelta, facts: HostFacts): Promise<SyncReport> {
@@ -90,7 +90,7 @@ export class ExtensionBackend implements ActiveBackend {
       }
     }
     this.#synced = true;
-    return { failed: await this.#opened().peers.follow(wanted), unusable };
+    return { failed: await this.#opened().peers.follow(wanted), unusable, mtu: this.#mtu(facts) };
   }
 
   /** ShutdownCommand, where there is one: it takes everything down, so nothing has to be remembered then. */
@@ -127,6 +127,10 @@ export class ExtensionBackend implements ActiveBackend {
     if (problems.length > 0) throw new Error(problems.join("; "));
     memory.clear();
     return steps;
+  }
+
+  #mtu({ external }: HostFacts): number {
+    return this.#input.options.MTU || external.mtu;
   }
 
   #shutDown(commands: Commands, memory: Memory): Promise<string> {

@@ -14,7 +14,7 @@ import { Fault } from "flannel/sdk";
 import { COUNTERS, type Counter } from "./datapath/counters.ts";
 import { ROUTE_FIELDS } from "./datapath/messages.ts";
 import { ForwardingThread } from "./datapath/thread.ts";
-import { baseAddress, deviceObjects, familiesOf, keepDevice, tunnelMtu } from "./device.ts";
+import { baseAddress, deviceObjects, familiesOf, findSmallMtu, keepDevice, tunnelMtu } from "./device.ts";
 import { describeThroughput, type Endpoints, openEndpoints } from "./endpoints.ts";
 import { type Counts, endedFinding, judgeCounters } from "./findings.ts";
 import type { Options } from "./options.ts";
@@ -27,6 +27,7 @@ const NO_COUNTS = Object.fromEntries(COUNTERS.map((name) => [name, 0])) as Recor
 /** Moves packets between a TUN device and UDP sockets, in a thread of its own. */
 export class UdpBackend implements ActiveBackend {
   readonly mode = "active";
+  readonly cleansUpUnaided = true;
   readonly devices = [DEVICE];
   readonly #input: ConfigureInput<Options>;
   #host: Host | undefined;
@@ -65,7 +66,7 @@ export class UdpBackend implements ActiveBackend {
 
   async sync(peers: readonly Peer[], _: unknown, facts: HostFacts): Promise<SyncReport> {
     await this.#revive(facts);
-    await this.#keepDevice(facts);
+    const mtu = await this.#keepDevice(facts);
     const { table, unusable } = planPeers(peers, this.#input.options);
     const text = `${table.routes.join()} ${table.endpoints.join()}`;
     if (text !== this.#known) {
@@ -73,7 +74,7 @@ export class UdpBackend implements ActiveBackend {
       this.#known = text;
       this.#routes = table.routes.length / ROUTE_FIELDS;
     }
-    return { failed: [], unusable };
+    return { failed: [], unusable, mtu };
   }
 
   async health(): Promise<readonly Finding[]> {
@@ -124,6 +125,9 @@ export class UdpBackend implements ActiveBackend {
 
   async #keepDevice(facts: HostFacts): Promise<number> {
     const { families, networks } = this.#input;
+    const [tooSmall] = findSmallMtu(families, facts);
+    if (tooSmall)
+      throw new Fault(tooSmall.code, `${tooSmall.title}: ${tooSmall.text}`, { hint: tooSmall.fix });
     const mtu = tunnelMtu(families, facts);
     if (this.#host && this.#lease) {
       await keepDevice(this.#host.kernel, mtu, deviceObjects(this.#lease, networks));

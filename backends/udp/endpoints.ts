@@ -66,7 +66,16 @@ export function describeThroughput(
     socket?.coalesces ? "UDP GRO" : "",
   ].filter(Boolean);
   const dropped = (
-    ["strangers", "malformed", "noRoute", "expired", "tooBig", "sendErrors", "writeErrors"] as const
+    [
+      "strangers",
+      "malformed",
+      "noRoute",
+      "expired",
+      "tooBig",
+      "sendErrors",
+      "receiveErrors",
+      "writeErrors",
+    ] as const
   )
     .filter((counter) => (counts?.[counter] ?? 0) > 0)
     .map((counter) => `${counts?.[counter]} ${counter}`);

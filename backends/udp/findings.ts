@@ -39,6 +39,15 @@ export function judgeCounters(before: Counts, now: Counts): readonly Finding[] {
       fix: "Look at the interface, its routes and the firewall's OUTPUT chain.",
     });
   }
+  if (grew("receiveErrors")) {
+    findings.push({
+      code: "UDP_RECEIVE_FAILED",
+      severity: "warning",
+      title: "packets from other hosts are lost at the socket",
+      text: `the last error was ${describeErrno(now.receiveErrno)}`,
+      fix: "See `dmesg` and the interface; with ENOMEM give the machine more memory.",
+    });
+  }
   if (grew("writeErrors")) {
     findings.push({
       code: "UDP_WRITE_FAILED",
@@ -54,7 +63,7 @@ export function judgeCounters(before: Counts, now: Counts): readonly Finding[] {
       severity: "warning",
       title: "the path to some host carries less than the interface",
       text: "senders are told to make packets smaller, and what they do not allow to be refused goes out in fragments",
-      fix: "Set the MTU of the interface to what the whole path carries, and restart flanneld.",
+      fix: "Set the MTU of the interface to what the whole path carries; the subnet file follows, and new containers with it.",
     });
   }
   return findings;

@@ -11,14 +11,21 @@ const port = (name: string) => {
   );
 };
 
-/** The `Backend` keys of udp. An absent or null key takes the default. */
-export const options = v.object({
+const keys = v.object({
   /** Port of the IPv4 socket, and of peers that do not tell theirs. */
   Port: port("Port"),
   /** The same for IPv6, which upstream does not have. */
   PortV6: port("PortV6"),
+  /** Taken as other backends take it, and without effect: every datagram's sender is looked at anyway. */
+  MembersOnly: v.nullish(v.boolean("MembersOnly must be true or false")),
   /** `off` moves every packet by itself, where offloads of the kernel turn out to be broken. */
   Offload: v.nullish(v.picklist(["auto", "off"], 'Offload must be "auto" or "off"'), "auto"),
 });
+
+/** The `Backend` keys of udp. An absent or null key takes the default. */
+export const options = v.pipe(
+  keys,
+  v.transform(({ MembersOnly: _, ...effective }) => effective),
+);
 
 export type Options = v.InferOutput<typeof options>;

@@ -8,7 +8,7 @@ import { RepairPacer } from "./pacer.ts";
 
 /** What concerns a backend that acts itself. */
 export interface Concern {
-  /** Its devices. */
+  /** Its devices; for one without any, routes are not its concern either. */
   readonly devices: ReadonlySet<string>;
   /** The external interface. */
   readonly external: string;
@@ -17,8 +17,9 @@ export interface Concern {
 }
 
 /**
- * Whether a notice may mean that something of the backend is not as it made it: its devices and their addresses, and
- * in our networks all routes with our mark or on its devices. Echoes of its own writes are among them.
+ * Whether a notice may mean that something of the backend is not as it made it, or should be made otherwise: its devices
+ * and their addresses, the external interface (its MTU), and in our networks all routes with our mark or on its devices.
+ * Echoes of its own writes are among them.
  */
 export function concerns(notice: Notice, { devices, external, networks }: Concern): boolean {
   switch (notice.kind) {
@@ -28,7 +29,7 @@ export function concerns(notice: Notice, { devices, external, networks }: Concer
       return devices.has(notice.address.dev);
     case "route": {
       const { dev, dst, protocol } = notice.route;
-      if (!liesIn(dst, networks)) return false;
+      if (devices.size === 0 || !liesIn(dst, networks)) return false;
       return protocol === ROUTE_PROTOCOL || (dev !== undefined && devices.has(dev));
     }
     default:

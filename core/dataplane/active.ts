@@ -8,6 +8,7 @@ import { describeError } from "../observe/fault.ts";
 import type { Finding } from "../observe/finding.ts";
 import type { Health } from "../observe/health.ts";
 import type { Log } from "../observe/log.ts";
+import { OwnFindings } from "../observe/own-findings.ts";
 import { Backoff, sleep } from "../retry/backoff.ts";
 import { Turns } from "../retry/turns.ts";
 import { listenForBackend } from "./active-notices.ts";
@@ -18,7 +19,6 @@ import { PeerProblems } from "./peer-problems.ts";
 import type { DataPathCounts, PeerState } from "./peer-state.ts";
 import { Phase, type PhaseTimeouts } from "./phase.ts";
 import { removeStaleDevices, removeStaleRoutes } from "./stale.ts";
-import { removeCharonRemains } from "./stale-charon.ts";
 import { removeStalePolicies } from "./stale-policies.ts";
 
 export interface ActiveInput {
@@ -29,8 +29,6 @@ export interface ActiveInput {
   readonly external: ExternalInterface;
   /** Cluster networks now and of the last run. */
   readonly networks: readonly Prefix[];
-  /** Where the ipsec backend notes down its charon; absent, what that left is not looked for. */
-  readonly charonNote?: string;
   /** What the operator wants beside the backend's own objects (a blackhole for the own subnet). */
   readonly extras?: (subnets: Subnets) => readonly RouteObject[];
   readonly health: Health;
@@ -47,6 +45,7 @@ const ASKED_GAP_MS = 500;
 export class ActiveDriver implements Driver {
   readonly watchesPeers = true;
   readonly #input: ActiveInput;
+  readonly #findings: OwnFindings;
   readonly #problems: PeerProblems;
   readonly #turns = new Turns();
   readonly #retry = new Backoff({ first: 1_000, max: 60_000 });
@@ -68,6 +67,8 @@ export class ActiveDriver implements Driver {
   #mtu: number | undefined;
   /** The one the agent knows. */
   #toldMtu: number | undefined;
+  /** Tells the agent a new one, while the loop runs. */
+  #tell: ((mtu: number) => void) | undefined;
   /** The backend, or a change of what is its, asks for a sync. */
   readonly #ask = () => {
     this.#asked = true;
@@ -77,7 +78,8 @@ export class ActiveDriver implements Driver {
 
   constructor(input: ActiveInput) {
     this.#input = input;
-    this.#problems = new PeerProblems(input.health);
+    this.#findings = new OwnFindings(input.health);
+    this.#problems = new PeerProblems(this.#findings);
     const { prepare, sync, stop } = input.timeouts;
     this.#preparing = new Phase("prepare", prepare);
     this.#syncing = new Phase("sync", sync);
@@ -117,16 +119,16 @@ export class ActiveDriver implements Driver {
 
   async run(events: DriverEvents, signal: AbortSignal): Promise<void> {
     const { backend, kernel, log, external, networks } = this.#input;
-    const devices = new Set(backend.devices);
-    const concern = { devices, external: external.name, networks };
-    const listening =
-      devices.size > 0
-        ? listenForBackend({ kernel, log, signal, concern, disturbed: this.#ask })
-        : Promise.resolve();
+    const concern = { devices: new Set(backend.devices), external: external.name, networks };
+    const listening = listenForBackend({ kernel, log, signal, concern, disturbed: this.#ask });
+    this.#tell = (mtu) => {
+      if (!signal.aborted) events.mtu(mtu);
+    };
+    this.#tellMtu();
     await Promise.all([listening, this.#work(events, signal)]);
   }
 
-  async #work({ pulse = () => {}, mtu }: DriverEvents, signal: AbortSignal): Promise<void> {
+  async #work({ pulse = () => {} }: DriverEvents, signal: AbortSignal): Promise<void> {
     let asked = Number.NEGATIVE_INFINITY;
     while (!signal.aborted) {
       pulse(RESYNC_MS);
@@ -146,8 +148,6 @@ export class ActiveDriver implements Driver {
         await this.#sync();
         await this.#showHealth();
       });
-      if (this.#mtu !== undefined && this.#mtu !== this.#toldMtu) mtu(this.#mtu);
-      this.#toldMtu = this.#mtu;
     }
   }
 
@@ -156,10 +156,12 @@ export class ActiveDriver implements Driver {
   }
 
   stop(): Promise<void> {
+    this.#findings.end();
     return this.#turns.take(() => this.#stopping.call(() => this.#input.backend.stop()));
   }
 
   async abandon(): Promise<void> {
+    this.#findings.end();
     await this.#stopping.call(() => this.#input.backend.cleanup({ dryRun: false }));
   }
 
@@ -192,7 +194,7 @@ export class ActiveDriver implements Driver {
 
   /** What another backend left would win over this one's: its devices hold longer prefixes, and traffic in clear. */
   async #removeStale({ ipv4: subnet }: Subnets): Promise<void> {
-    const { backend, kernel, external, networks, extras, log, charonNote } = this.#input;
+    const { backend, kernel, external, networks, extras, log } = this.#input;
     const own = backend.devices && new Set(backend.devices);
     await removeStaleDevices(kernel, own, networks, log);
     const keeps = (dev: string | undefined) => {
@@ -203,13 +205,11 @@ export class ActiveDriver implements Driver {
     // None of these makes nexthop objects on the external interface, but what routes on it is kept may be by them.
     const keepsNexthops = (dev: string | undefined) => dev !== external.name && keeps(dev);
     await removeStaleRoutes(kernel, { networks, keeps, keepsNexthops }, log);
-    if (backend.keepsPolicies) return;
-    await removeStalePolicies(kernel, { networks, subnet }, log);
-    await removeCharonRemains(kernel, charonNote, log);
+    if (!backend.keepsPolicies) await removeStalePolicies(kernel, { networks, subnet }, log);
   }
 
   async #sync(): Promise<void> {
-    const { backend, health } = this.#input;
+    const { backend } = this.#input;
     let reasons: readonly string[];
     let text = "";
     try {
@@ -220,6 +220,7 @@ export class ActiveDriver implements Driver {
         mtu,
       } = await this.#syncing.call(() => backend.sync([...this.#peers.values()], this.#pending, facts));
       if (mtu !== undefined) this.#mtu = mtu;
+      this.#tellMtu();
       const problems = new Map(unusable.map(({ key, reason }) => [key, reason]));
       for (const key of this.#peers.keys()) this.#problems.note(key, [problems.get(key) ?? []].flat());
       this.#refused = new Map(failed.map(({ key, reason }) => [key, reason]));
@@ -234,9 +235,9 @@ export class ActiveDriver implements Driver {
     if (!this.#failing) {
       this.#pending = NO_CHANGE;
       this.#retry.reset();
-      return health.clear("DATAPLANE_REFUSED");
+      return this.#findings.clear("DATAPLANE_REFUSED");
     }
-    health.raise({
+    this.#findings.raise({
       code: "DATAPLANE_REFUSED",
       severity: "error",
       title: "the backend cannot program all peers",
@@ -247,12 +248,17 @@ export class ActiveDriver implements Driver {
 
   /** Raises what the backend finds now and clears what it does not find any more. */
   async #showHealth(): Promise<void> {
-    const { health } = this.#input;
     const findings = await this.#askHealth();
     const codes = new Set(findings.map((finding) => finding.code));
-    for (const code of this.#shown) if (!codes.has(code)) health.clear(code);
-    for (const finding of findings) health.raise(finding);
+    for (const code of this.#shown) if (!codes.has(code)) this.#findings.clear(code);
+    for (const finding of findings) this.#findings.raise(finding);
     this.#shown = codes;
+  }
+
+  #tellMtu(): void {
+    if (this.#tell === undefined || this.#mtu === undefined || this.#mtu === this.#toldMtu) return;
+    this.#toldMtu = this.#mtu;
+    this.#tell(this.#mtu);
   }
 
   async #askHealth(): Promise<readonly Finding[]> {

@@ -7,6 +7,7 @@ import type { KernelObject, RouteObject, SysctlObject } from "../netlink/objects
 import { count } from "../observe/counts.ts";
 import type { Health } from "../observe/health.ts";
 import type { Log } from "../observe/log.ts";
+import { OwnFindings } from "../observe/own-findings.ts";
 import { Pace } from "../retry/pace.ts";
 import { Turns } from "../retry/turns.ts";
 import { ensureDevice } from "./device.ts";
@@ -20,7 +21,6 @@ import { RepairLoop } from "./repair.ts";
 import { findRepaired } from "./repaired.ts";
 import { isSetting } from "./settings.ts";
 import { removeStaleDevices, removeStaleRoutes } from "./stale.ts";
-import { removeCharonRemains } from "./stale-charon.ts";
 import { removeStalePolicies } from "./stale-policies.ts";
 import { type DataplaneStats, newDataplaneStats } from "./stats.ts";
 
@@ -34,8 +34,6 @@ export interface DeclarativeInput {
   readonly extras?: (subnets: Subnets) => readonly RouteObject[];
   /** The daemon starts: another backend may have run here before, and its routes go before the subnet file is written. */
   readonly starting?: boolean;
-  /** Where the ipsec backend notes down its charon; absent, what that left is not looked for. */
-  readonly charonNote?: string;
   readonly writeSysctl: (object: SysctlObject) => string | undefined;
   readonly health: Health;
   readonly log: Log;
@@ -51,11 +49,14 @@ export class DeclarativeDriver implements Driver {
   readonly watchesPeers: boolean;
   readonly #input: DeclarativeInput;
   readonly #programmer: Programmer;
+  readonly #findings: OwnFindings;
   readonly #problems: PeerProblems;
   readonly #turns = new Turns();
   readonly #made = new Set<string>();
   /** The MAC each device had last: one that has to be made again gets it back, so that peers' entries stay right. */
   readonly #macs = new Map<string, string>();
+  /** The MTU each device was wanted with at the last look. */
+  readonly #mtus = new Map<string, number>();
   #facts: HostFacts | undefined;
   /** The facts (as JSON) that all plans in force were made from; empty while some of them are not made or not written. */
   #plannedFrom = "";
@@ -72,10 +73,11 @@ export class DeclarativeDriver implements Driver {
     this.#input = input;
     this.#stats = input.stats ?? newDataplaneStats();
     this.watchesPeers = input.backend.ignoresPeers !== true;
-    this.#problems = new PeerProblems(input.health);
+    this.#findings = new OwnFindings(input.health);
+    this.#problems = new PeerProblems(this.#findings);
     this.#programmer = new Programmer({
       kernel: input.kernel,
-      health: input.health,
+      health: this.#findings,
       writeSysctl: input.writeSysctl,
       networks: input.networks,
       external: input.external.name,
@@ -101,10 +103,8 @@ export class DeclarativeDriver implements Driver {
       const keeps = (dev: string | undefined) => dev === undefined || devices.has(dev);
       await removeStaleRoutes(kernel, { networks, keeps }, log);
     }
-    if (this.#input.starting) {
+    if (this.#input.starting)
       await removeStalePolicies(kernel, { networks, subnet: lease.subnets.ipv4 }, log);
-      await removeCharonRemains(kernel, this.#input.charonNote, log);
-    }
     const own = this.#planOwn(facts);
     await this.#programmer.change(new Map([[OWN, own]]));
     this.#toldMtu = this.#input.backend.mtu(facts);
@@ -127,11 +127,11 @@ export class DeclarativeDriver implements Driver {
   }
 
   async run(events: DriverEvents, signal: AbortSignal): Promise<void> {
-    const { kernel, log, health } = this.#input;
+    const { kernel, log } = this.#input;
     this.#repair = new RepairLoop({
       kernel,
       log,
-      health,
+      health: this.#findings,
       signal,
       stats: this.#stats,
       pulse: events.pulse ?? (() => {}),
@@ -143,10 +143,12 @@ export class DeclarativeDriver implements Driver {
   }
 
   async stop(): Promise<void> {
+    this.#findings.end();
     await this.#turns.take(async () => {});
   }
 
   async abandon(): Promise<void> {
+    this.#findings.end();
     for (const name of this.#made) await this.#input.kernel.deleteLink(name);
     this.#made.clear();
   }
@@ -260,7 +262,8 @@ export class DeclarativeDriver implements Driver {
       }
       const known = this.#macs.get(link.name);
       const wanted = link.type === "vxlan" && known !== undefined ? { ...link, mac: known } : link;
-      await ensureDevice(kernel, wanted, log);
+      await ensureDevice(kernel, wanted, log, this.#mtus.get(link.name));
+      this.#mtus.set(link.name, link.mtu);
     }
     const devices = links.map((link) => link.name);
     this.#programmer.own(

@@ -17,8 +17,14 @@ export type DevicePlan =
  * port (each only where both sides say), l2miss, GBP or learning differ; of ipip the ends. MTU and up are set on an adopted
  * one; one that is made anew gets its MAC back, since peers know it. The name `flannel.ipip` on a device of another
  * kind is refused, as upstream refuses it.
+ *
+ * @param formerMtu the MTU wanted at the last look: a device that has it got it from us.
  */
-export function planDevice(wanted: WantedLink, actual: LinkState | undefined): DevicePlan {
+export function planDevice(
+  wanted: WantedLink,
+  actual: LinkState | undefined,
+  formerMtu?: number,
+): DevicePlan {
   if (!actual) return { action: "create" };
   if (wanted.type !== "vxlan" && actual.type !== wanted.type) {
     return { action: "refuse", kind: actual.type ?? "physical" };
@@ -30,14 +36,15 @@ export function planDevice(wanted: WantedLink, actual: LinkState | undefined): D
   }
   return {
     action: "adopt",
-    ...(keepsMtu(wanted, actual) ? {} : { mtu: wanted.mtu }),
+    ...(keepsMtu(wanted, actual, formerMtu) ? {} : { mtu: wanted.mtu }),
     raise: !actual.up,
   };
 }
 
-/** The lower MTU of an ipip device is the operator's, as upstream has it. */
-function keepsMtu(wanted: WantedLink, actual: LinkState): boolean {
-  return actual.mtu === wanted.mtu || (wanted.type === "ipip" && actual.mtu > 0 && actual.mtu < wanted.mtu);
+/** The lower MTU of an ipip device is the operator's, as upstream has it; but for one of ours that is outdated. */
+function keepsMtu(wanted: WantedLink, actual: LinkState, formerMtu: number | undefined): boolean {
+  if (actual.mtu === wanted.mtu) return true;
+  return wanted.type === "ipip" && actual.mtu > 0 && actual.mtu < wanted.mtu && actual.mtu !== formerMtu;
 }
 
 function compareDevice(wanted: WantedLink, actual: LinkState): readonly string[] {
@@ -74,8 +81,13 @@ function compareVxlan(want: VxlanAttrs, has: VxlanAttrs | undefined): readonly s
  * anew. Throws Fault `LINK_FOREIGN` when a device of another kind has the name, and one that names the device when the
  * kernel refuses.
  */
-export async function ensureDevice(kernel: Kernel, wanted: WantedLink, log: Log): Promise<boolean> {
-  const plan = planDevice(wanted, await kernel.link(wanted.name));
+export async function ensureDevice(
+  kernel: Kernel,
+  wanted: WantedLink,
+  log: Log,
+  formerMtu?: number,
+): Promise<boolean> {
+  const plan = planDevice(wanted, await kernel.link(wanted.name), formerMtu);
   if (plan.action === "refuse") throw foreignFault(wanted, plan.kind);
   if (plan.action === "adopt") {
     if (plan.mtu !== undefined || plan.raise) {

@@ -30,9 +30,9 @@ export interface Driver {
   run(events: DriverEvents, signal: AbortSignal): Promise<void>;
   /** How long a stop may take where that is more than usual, ms. */
   readonly stopPatience?: number;
-  /** Lets go; the data plane stays. */
+  /** Lets go; the data plane stays. From the call on nothing is told any more, and what was found is over. */
   stop(): Promise<void>;
-  /** Undoes `prepare` after a failed start, devices that existed before are left. */
+  /** Undoes `prepare` after a failed start, devices that existed before are left; what was found is over. */
   abandon(): Promise<void>;
   /** How the data path stands; reads what is known, asks nobody. */
   counts(): DataPathCounts;

@@ -1,15 +1,15 @@
-import type { Health } from "../observe/health.ts";
+import type { Findings } from "../observe/own-findings.ts";
 
 /** Peers named in the finding before it says how many more there are. */
 const NAMED = 3;
 
 /** Why peers are left out, wholly or in part: one finding for all of them, so that a thousand make one line. */
 export class PeerProblems {
-  readonly #health: Health;
+  readonly #health: Findings;
   readonly #byPeer = new Map<string, readonly string[]>();
   #scheduled = false;
 
-  constructor(health: Health) {
+  constructor(health: Findings) {
     this.#health = health;
   }
 

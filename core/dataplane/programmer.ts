@@ -8,7 +8,7 @@ import {
 } from "../netlink/kernel.ts";
 import type { KernelObject, SettingObject, SysctlObject } from "../netlink/objects.ts";
 import { count } from "../observe/counts.ts";
-import type { Health } from "../observe/health.ts";
+import type { Findings } from "../observe/own-findings.ts";
 import { listForeignNexthops, type OwnedScope, readActual } from "./actual.ts";
 import { type Expectation, isDisturbance } from "./disturbance.ts";
 import { identityOf, nexthopIdentity } from "./identity.ts";
@@ -22,7 +22,7 @@ import { WantedState } from "./wanted.ts";
 
 export interface ProgrammerInput {
   readonly kernel: Kernel;
-  readonly health: Health;
+  readonly health: Findings;
   readonly writeSysctl: (object: SysctlObject) => string | undefined;
   readonly networks: readonly Prefix[];
   readonly external: string;

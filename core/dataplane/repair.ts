@@ -1,8 +1,8 @@
 import type { Kernel, Notice } from "../netlink/kernel.ts";
 import { describeError, Fault } from "../observe/fault.ts";
-import type { Health } from "../observe/health.ts";
 import type { Log } from "../observe/log.ts";
 import type { Pulse } from "../observe/loops.ts";
+import type { Findings } from "../observe/own-findings.ts";
 import { Backoff, sleep } from "../retry/backoff.ts";
 import { RepairPacer } from "./pacer.ts";
 import type { DataplaneStats } from "./stats.ts";
@@ -13,7 +13,7 @@ const SLOW_TIMER_MS = 60_000;
 export interface RepairInput {
   readonly kernel: Kernel;
   readonly log: Log;
-  readonly health: Health;
+  readonly health: Findings;
   readonly signal: AbortSignal;
   readonly stats: DataplaneStats;
   readonly pulse: Pulse;

@@ -1,11 +1,11 @@
 import type { Kernel } from "../netlink/kernel.ts";
 import type { KernelObject, OffloadObject, SettingObject, SysctlObject } from "../netlink/objects.ts";
 import { describeError } from "../observe/fault.ts";
-import type { Health } from "../observe/health.ts";
+import type { Findings } from "../observe/own-findings.ts";
 
 export interface SettingsInput {
   readonly kernel: Pick<Kernel, "txChecksum" | "setTxChecksum">;
-  readonly health: Health;
+  readonly health: Findings;
   /** Writes a sysctl when it differs; why it could not, else undefined. */
   readonly writeSysctl: (object: SysctlObject) => string | undefined;
 }

@@ -32,6 +32,11 @@ export interface ConfigureInput<Options> {
   readonly families: Families;
   /** Cluster networks as CIDR text, per enabled family. */
   readonly networks: Subnets;
+  /**
+   * Networks that this host had in its last run (its subnet file tells) and has no more, per family. What a backend
+   * that acts itself wrote in them is still there: it goes at `attach`. Absent where there are none.
+   */
+  readonly formerNetworks?: Subnets;
   /** Stable identity of this node, for deriving stable MACs and the like. */
   readonly nodeId: string;
   /** Values of the flags that belong to one backend (`charon-executable`), by name; what is not given is absent. */
@@ -98,7 +103,7 @@ export interface SyncReport {
   readonly failed: readonly { readonly key: string; readonly reason: string }[];
   /** Peers that cannot be reached as they are (another backend, bad data): shown, not retried. */
   readonly unusable?: readonly { readonly key: string; readonly reason: string }[];
-  /** MTU for pods, where it follows the host: told when it is another one than `attach` said. */
+  /** MTU for pods, where it follows the host: one that is another than `attach` said goes to the subnet file at once. */
   readonly mtu?: number;
 }
 
@@ -136,7 +141,8 @@ export interface Host {
   /**
    * Runs a command without a shell, with `env` beside the daemon's own environment; `timeout` in ms. Rejects on a
    * non-zero exit and at the time-out; the error, or its `cause`, then has what was printed as `stdout` and `stderr`.
-   * With `group` whatever the command started itself is ended with it at the time-out (a shell's children).
+   * With `group` whatever the command started itself is ended with it at the time-out (a shell's children), and the
+   * command is over when it ends, whoever has its outputs open still.
    */
   run(
     file: string,
@@ -148,7 +154,10 @@ export interface Host {
       readonly group?: boolean;
     },
   ): Promise<{ readonly stdout: string; readonly stderr: string }>;
-  /** Keeps a process running until it is stopped; it is killed when the daemon dies. */
+  /**
+   * Keeps a process running until it is stopped. It is killed when the daemon dies, but for one that lasts: that one
+   * goes on, and the next daemon with it.
+   */
   keepRunning(spec: ChildSpec): Child;
   /** Asks core for a `sync` and for the health soon: something happened that only the backend sees. */
   wake(): void;
@@ -165,13 +174,19 @@ export interface ActiveBackend {
    * Names of the devices this backend makes or writes marked routes (protocol 140) to. After `attach` core removes what
    * other backends left: devices named as ours are and not in here, and marked routes of the cluster's networks on
    * devices not in here. Absent: only vxlan and ipip devices of ours, and marked routes on the external interface.
-   * Changes of these devices and of marked routes in the cluster's networks make core ask for a `sync` within 200 ms.
+   * Changes of these devices and of marked routes in the cluster's networks make core ask for a `sync` within 200 ms; a
+   * change of the external interface (its MTU) does so for every backend.
    */
   readonly devices?: readonly string[];
   /** Set when the backend writes marked blackhole routes in the cluster's networks: core then leaves them. */
   readonly keepsBlackholes?: boolean;
   /** Set when the backend writes IPsec policies with request id 11 in the cluster's networks: core then leaves them. */
   readonly keepsPolicies?: boolean;
+  /**
+   * `cleanup` finds everything whatever the options are: `flanneld cleanup` asks it even when the network config cannot
+   * be read. Otherwise it says then that this backend was not asked.
+   */
+  readonly cleansUpUnaided?: boolean;
   /**
    * What peers send here and nobody else may: core drops such packets from addresses that are no member's public one
    * (option `MembersOnly` of ours). Absent or empty: no filter.

@@ -99,7 +99,7 @@ async function publish(setting: Setting): Promise<void> {
 async function sync(setting: Setting): Promise<void> {
   await using machine = await openMachine();
   const { node, host } = machine;
-  const { backend, published } = await bring(setting, host);
+  const { backend, published, mtu } = await bring(setting, host);
   const facts = bareFacts();
   const [two, three] = [2, 3].map((n) => peerOf(setting, n, published));
   if (!two || !three) throw new Error("two peers");
@@ -107,6 +107,8 @@ async function sync(setting: Setting): Promise<void> {
   const report = await backend.sync(deepFreeze([two]), deepFreeze({ ...NOTHING, added: [two] }), facts);
   expect(report.failed).toEqual([]);
   expect(report.unusable ?? []).toEqual([]);
+  // The interface is as it was.
+  expect(report.mtu ?? mtu).toBe(mtu);
   expectPlain(report);
   const alone = await showAll(node);
   await backend.sync(deepFreeze([two, three]), NOTHING, facts);

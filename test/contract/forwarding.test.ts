@@ -46,7 +46,7 @@ describe.each(HERE)("%s", (_, setting) => {
     const routes = async () => Number((await backend.describe()).routes) / perPeer;
     const bare = await showDataPath(node.ns);
     const report = await backend.sync([two], deepFreeze({ ...NOTHING, added: [two] }), facts);
-    expect(report).toEqual({ failed: [], unusable: [] });
+    expect(report).toEqual({ failed: [], unusable: [], mtu: up.mtu });
     expect(await routes()).toBe(1);
     await backend.sync([two, three], NOTHING, facts);
     expect(await routes()).toBe(2);

@@ -9,7 +9,7 @@
 import { expect, test } from "bun:test";
 import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { readDocument } from "../docs/markdown.ts";
-import { Cluster, type NetworkConfig, PREFIX } from "../lab/cluster.ts";
+import { Cluster, type NetworkConfig, operatorConfig, PREFIX } from "../lab/cluster.ts";
 import { type Daemon, executable } from "../lab/daemon.ts";
 import type { Host } from "../lab/host.ts";
 import { ping } from "../lab/ping.ts";
@@ -119,17 +119,15 @@ test.each(SAMPLES)(
   TIMEOUT,
 );
 
-async function untilPing(from: Pod, to: Pod, daemon: Daemon): Promise<void> {
-  await until(async () => (await ping(from, to.ipv4, { count: 1 })).received === 1, {
+async function untilPing(from: Pod, to: Pod, daemon: Daemon, address = to.ipv4): Promise<void> {
+  await until(async () => (await ping(from, address, { count: 1 })).received === 1, {
     message: () => `${from.host.name} cannot ping ${to.host.name}\n${daemon.tail()}`,
     deadline: 15_000,
   });
 }
 
-const failing = (commands: Readonly<Record<string, string>>): NetworkConfig => ({
-  Network: "10.244.0.0/16",
-  Backend: { Type: "extension", ...commands },
-});
+const failing = (commands: Readonly<Record<string, string>>, family: "v4" | "v6" = "v4"): NetworkConfig =>
+  operatorConfig(family, { Type: "extension", ...commands });
 
 test(
   "a start command that fails ends the start, with the command's last word and nothing left",
@@ -144,30 +142,38 @@ test(
 );
 
 test(
-  "a peer command that fails is a finding, is tried again, and cleanup runs what it has to",
+  "IPv6 alone: a peer command that fails is a finding, is tried again, and cleanup runs what it has to",
   async () => {
     const done = "$(dirname $NOTIFY_SOCKET)";
-    await using cluster = await Cluster.create({
-      hosts: 2,
-      config: failing({
-        SubnetAddCommand: `[ -e ${done}/ok ] || { echo not yet >&2; exit 3; }; echo $SUBNET >>${done}/added`,
-        SubnetRemoveCommand: `echo $SUBNET >>${done}/removed`,
-        ShutdownCommand: `test ! -e ${done}/ok || sleep 1; echo $SUBNET >>${done}/down`,
-      }),
-    });
+    const route = "ip -6 route replace $IPV6SUBNET via $PUBLIC_IPV6";
+    const commands = {
+      SubnetAddCommand: `[ -e ${done}/ok ] || { echo not yet >&2; exit 3; }; ${route}; echo $SUBNET $IPV6SUBNET >>${done}/added`,
+      SubnetRemoveCommand: `ip -6 route flush exact $IPV6SUBNET; echo $IPV6SUBNET >>${done}/removed`,
+      ShutdownCommand: `test ! -e ${done}/ok || sleep 1; echo $IPV6SUBNET >>${done}/down`,
+    };
+    await using cluster = await Cluster.create({ hosts: 2, family: "v6", config: failing(commands, "v6") });
     const [h1, h2] = cluster.hosts as [Host, Host];
-    const daemons = await cluster.startDaemons();
+    // The watchdog goes on during a stop: it has to be fed then, too.
+    const daemons = await cluster.startDaemons({ env: { WATCHDOG_USEC: "400000" } });
     const [d1] = daemons as [Daemon];
     const raised = await d1.waitForLog(({ msg }) => /backend cannot program all peers/.test(String(msg)));
     expect(String(raised.msg)).toMatch(/SubnetAddCommand ended with 3: not yet/);
-    writeFileSync(`${h1.directory}/ok`, "");
+    for (const host of [h1, h2]) writeFileSync(`${host.directory}/ok`, "");
     await d1.waitForLog(({ msg }) => /^over: the backend cannot program/.test(String(msg)));
     const lease2 = (await ownLease(cluster, h2))!;
     const lease1 = (await ownLease(cluster, h1))!;
     const cidr = (key: string) => `${key.replace("-", "/")}\n`;
-    expect(readFileSync(`${h1.directory}/added`, "utf8")).toBe(cidr(lease2.key));
+    expect(readFileSync(`${h1.directory}/added`, "utf8")).toBe(`0.0.0.0/0 ${cidr(lease2.key)}`);
+    const [p1, p2] = (await cluster.addPods()) as [Pod, Pod];
+    await untilPing(p1, p2, d1, p2.ipv6);
+    await h1.namespace.ip("link set ext0 mtu 1400");
+    await until(async () => (await readSubnetFile(h1.subnetFile)).mtu === 1_400, { message: "FLANNEL_MTU" });
     // A command that takes longer than other stops do is waited for.
     expect(await d1.stop()).toMatchObject({ code: 0 });
+    const messages = d1.notifications;
+    expect(
+      messages.slice(messages.indexOf("STOPPING=1")).filter((each) => each === "WATCHDOG=1").length,
+    ).toBeWithin(3, 9);
     expect(readFileSync(`${h1.directory}/down`, "utf8")).toBe(cidr(lease1.key));
     expect(existsSync(`${h1.directory}/removed`)).toBe(false);
     const second = cluster.startDaemon(h1);

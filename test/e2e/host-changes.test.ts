@@ -5,7 +5,7 @@
  *   pod ── cni0 ── h1 ── ext0 ─┬─ switch + etcd ─┬─ ext0 ── h2 ── cni0 ── pod
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { Cluster } from "../lab/cluster.ts";
+import { Cluster, PREFIX } from "../lab/cluster.ts";
 import type { Daemon } from "../lab/daemon.ts";
 import type { Host } from "../lab/host.ts";
 import { expectInSync } from "../lab/oracle.ts";
@@ -13,6 +13,7 @@ import { PingFlow } from "../lab/ping-flow.ts";
 import type { Pod } from "../lab/pod.ts";
 import { readSubnetFile } from "../lab/subnet-file.ts";
 import { until } from "../lab/until.ts";
+import { readStatus } from "./ask.ts";
 import { type StoredKey, storedLeases } from "./leases.ts";
 
 const TIMEOUT = 60_000;
@@ -37,6 +38,7 @@ beforeAll(async () => {
 afterAll(() => cluster[Symbol.asyncDispose]());
 
 const own = async (key: string) => (await storedLeases(cluster)).find((each) => each.key === key)!;
+const findings = async () => (await readStatus(h1)).findings.map(({ code }) => code).join();
 const macOf = ({ value }: StoredKey) => (value?.BackendData as { VtepMAC?: string } | undefined)?.VtepMAC;
 
 interface Change {
@@ -117,10 +119,21 @@ test.each<Change>([
   },
   {
     name: "the address changes",
-    change: `ip address delete 192.0.2.1/24 dev ext0; ip address add 192.0.2.71/24 dev ext0; ${ADDRESS}`,
+    change: async () => {
+      // Somebody's lease with this node's address is not routed to, until that is another one.
+      const other = {
+        PublicIP: "192.0.2.1",
+        BackendType: "vxlan",
+        BackendData: { VNI: 1, VtepMAC: NIC_MAC },
+      };
+      await cluster.etcd.ctl("put", `${PREFIX}/subnets/10.244.201.0-24`, JSON.stringify(other));
+      await until(async () => (await findings()).includes("PEER_REJECTED"), { message: findings });
+      const moved = `ip address delete 192.0.2.1/24 dev ext0; ip address add 192.0.2.71/24 dev ext0; ${ADDRESS}`;
+      await h1.namespace.exec("sh", "-ec", moved);
+    },
     gap: MOVED_MS,
     writes: true,
-    followed: ({ value }) => value?.PublicIP === "192.0.2.71",
+    followed: async ({ value }) => value?.PublicIP === "192.0.2.71" && (await findings()) === "",
   },
   {
     name: "the NIC is deleted and made anew",

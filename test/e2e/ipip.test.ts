@@ -126,10 +126,17 @@ vm.test(
     expect(d1.lines.filter(({ level }) => level === "warn" || level === "error")).toEqual([]);
 
     await h1!.namespace.ip("link set flannel.ipip mtu 1500");
-    await until(async () => (await device()).mtu === 1480 && (await subnetMtu()) === 1480, {
-      message: async () => `MTU 1480, not ${(await device()).mtu}`,
-      deadline: 3_000,
-    });
+    const untilMtu = (mtu: number) =>
+      until(async () => (await device()).mtu === mtu && (await subnetMtu()) === mtu, {
+        message: async () => `MTU ${mtu}, not ${(await device()).mtu}`,
+        deadline: 3_000,
+      });
+    await untilMtu(1480);
+    // The interface's MTU is followed, down and up again.
+    for (const mtu of [1300, 1500]) {
+      await h1!.namespace.ip(`link set ext0 mtu ${mtu}`);
+      await untilMtu(mtu - 20);
+    }
   },
 );
 

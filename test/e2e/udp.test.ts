@@ -7,7 +7,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { chmodSync, rmSync, writeFileSync } from "node:fs";
 import { Cluster, networkConfig, PREFIX } from "../lab/cluster.ts";
-import { type Daemon, type DaemonOptions, executable } from "../lab/daemon.ts";
+import { type Daemon, executable } from "../lab/daemon.ts";
 import type { Host } from "../lab/host.ts";
 import { ping } from "../lab/ping.ts";
 import { PingFlow } from "../lab/ping-flow.ts";
@@ -17,9 +17,12 @@ import { until } from "../lab/until.ts";
 import { command, readStatus } from "./ask.ts";
 import { runCommand } from "./command.ts";
 import { untilNoReason, untilReason } from "./health/readiness.ts";
+import { changesHands, followsMtu, refusedStart, refusesHost, untilReached } from "./udp-scenarios.ts";
 
 const TIMEOUT = 90_000;
 const MIB = 1024 * 1024;
+
+const UDP = { Type: "udp", MembersOnly: true };
 
 const stack = new AsyncDisposableStack();
 let cluster: Cluster;
@@ -33,7 +36,8 @@ beforeAll(async () => {
   cluster = stack.use(await Cluster.create({ hosts: 3, family: "dual", config }));
   [h1, h2, h3] = cluster.hosts;
   await cluster.startDaemon(h3!).ready;
-  await cluster.configure(networkConfig("dual", { Type: "udp" }));
+  // What other backends do when told so, this one does anyway.
+  await cluster.configure(networkConfig("dual", UDP));
   [d1] = [cluster.startDaemon(h1!), cluster.startDaemon(h2!)];
   await Promise.all(cluster.daemons.map((daemon) => daemon.ready));
   [p1, p2, p3] = await cluster.addPods();
@@ -62,6 +66,7 @@ test(
     expect((await readStatus(h1!)).backend?.details?.path).toStartWith("fast: TSO");
     expect((await readStatus(h3!)).backend?.details?.path).toBe("slow: packet by packet");
     expect((await command(h1!, "status")).stdout).toContain("path fast: TSO");
+    expect((await readStatus(h1!)).findings).toEqual([]);
   },
   TIMEOUT,
 );
@@ -161,6 +166,15 @@ test(
 );
 
 test(
+  "the MTU of the interface changes: device and subnet file follow at once; what one session found ends with it",
+  async () => {
+    await followsMtu({ cluster, host: h1!, daemon: d1!, config: networkConfig("dual", UDP) });
+    await untilReached(p1!, p2!.ipv4);
+  },
+  TIMEOUT,
+);
+
+test(
   "a node of upstream flannel: its lease says nothing, its datagrams are bare packets",
   async () => {
     const key = `${PREFIX}/subnets/10.244.201.0-24`;
@@ -232,13 +246,7 @@ test(
 test(
   "a taken port, a device in use and a missing one are refused in words; cleanup leaves nothing",
   async () => {
-    const own = ["--subnet-file", `${h1!.directory}/second.env`, "--node-id", "second"];
-    const refused = async (options: DaemonOptions = {}) => {
-      await using second = cluster.startDaemon(h1!, { flags: own, ...options });
-      expect((await second.ended(20_000)).code).not.toBe(0);
-      return second.tail();
-    };
-    expect(await refused()).toContain('"UDP_PORT_IN_USE"');
+    expect(await refusedStart(cluster, h1!)).toContain('"UDP_PORT_IN_USE"');
     // What runs is not touched by one that failed.
     expect((await ping(p1!, p2!.ipv4)).received).toBe(3);
     await d1!.stop();
@@ -247,52 +255,20 @@ test(
     await until(async () => !(await h1!.namespace.ip("link show flannel0")).includes("NO-CARRIER"), {
       message: "the device is held",
     });
-    expect(await refused()).toContain('"UDP_TUN_BUSY"');
+    expect(await refusedStart(cluster, h1!)).toContain('"UDP_TUN_BUSY"');
     holder.kill();
     await holder.exited;
     const { stdout, exitCode } = await runCommand(cluster, h1!, ["cleanup"]);
     expect({ stdout, exitCode }).toMatchObject({ exitCode: 0 });
     expect(stdout).toContain("device flannel0");
     expect(await h1!.namespace.exec("ip", "link")).not.toContain("flannel0");
-    const wrapper = `${h1!.directory}/without-tun`;
-    writeFileSync(
-      wrapper,
-      `#!/bin/sh\nexec unshare -m sh -c 'mount -t tmpfs none /dev/net && exec "$@"' - ${executable()} "$@"\n`,
-    );
-    chmodSync(wrapper, 0o755);
-    expect(await refused({ file: wrapper })).toContain('"UDP_TUN_MISSING"');
-    expect(await refused({ env: { BUN_JSC_useJIT: "0" } })).toContain('"UDP_NO_FFI"');
+    await refusesHost(cluster, h1!, UDP);
   },
   TIMEOUT,
 );
 
 test(
-  "vxlan takes over, and gives back: nothing of the other is left",
-  async () => {
-    const devices = async (host: Host) => {
-      const links = await host.namespace.json("ip", "-j", "link");
-      const names = links.map(({ ifname }) => ifname);
-      return names.filter((name) => name.startsWith("flannel")).sort();
-    };
-    const hosts = [h1!, h2!];
-    for (const [type, expected] of [
-      ["vxlan", ["flannel-v6.1", "flannel.1"]],
-      ["udp", ["flannel0"]],
-    ] as const) {
-      await cluster.configure(networkConfig("dual", { Type: type }));
-      await Promise.all(cluster.daemons.filter((each) => each.running).map((each) => each.stop()));
-      await Promise.all(hosts.map((host) => cluster.startDaemon(host).ready));
-      await untilReached(p1!, p2!.ipv4);
-      await untilReached(p1!, p2!.ipv6);
-      for (const host of hosts) expect(await devices(host)).toEqual([...expected]);
-    }
-  },
+  "vxlan takes over, and gives back, at last for IPv6 alone: nothing of the other is left",
+  () => changesHands(cluster, [h1!, h2!], [p1!, p2!]),
   TIMEOUT,
 );
-
-async function untilReached(from: Pod, address: string): Promise<void> {
-  await until(async () => (await ping(from, address, { count: 1, deadline: 500 })).received === 1, {
-    message: () => `${address} is not reached`,
-    deadline: 20_000,
-  });
-}

@@ -25,6 +25,9 @@ export const COUNTERS = [
   "sendErrors",
   /** errno of the last of them. */
   "sendErrno",
+  /** Receipts that failed; what waited may be lost. */
+  "receiveErrors",
+  "receiveErrno",
   "writeErrors",
   "writeErrno",
   /** Packets with a wrong checksum: passed on as they are, for the receiver to judge. */

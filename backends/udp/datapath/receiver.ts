@@ -115,8 +115,10 @@ export class Receiver {
       if (received >= 0) return received;
       const errno = this.#libc.errno();
       if (errno === EINTR) continue;
-      // Errors that the socket reports of earlier sends are gone with being told.
-      if (errno !== EAGAIN) this.#count(COUNTER.sendErrors);
+      if (errno === EAGAIN) return -1;
+      // Nothing is tried again: what the socket reports once is gone with that, and the rest is polled for.
+      this.#count(COUNTER.receiveErrors);
+      this.#counters[COUNTER.receiveErrno] = errno;
       return -1;
     }
   }

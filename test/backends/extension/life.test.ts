@@ -33,7 +33,27 @@ describe("the start", () => {
     using machine = new Machine();
     const { published, mtu, sync } = await machine.start({ MTU: 1400 });
     expect([published, mtu]).toEqual([{ backendType: "extension" }, 1400]);
-    expect(await sync(peer(2))).toEqual({ failed: [], unusable: [] });
+    expect(await sync(peer(2))).toMatchObject({ failed: [], unusable: [] });
+  });
+
+  test("tells the MTU of the interface as it is at each sync, unless one is set", async () => {
+    using machine = new Machine();
+    const { backend } = await machine.start({});
+    const facts = { ...FACTS, external: { ...FACTS.external, mtu: 1400 } };
+    const nothing = { added: [], changed: [], removed: [] };
+    expect((await backend.sync([], nothing, facts)).mtu).toBe(1400);
+    const fixed = await machine.start({ MTU: 1300 });
+    expect((await fixed.backend.sync([], nothing, facts)).mtu).toBe(1300);
+  });
+
+  test("does not wait for what a command leaves running, with its outputs open", async () => {
+    using machine = new Machine();
+    const PostStartupCommand = 'sleep 300 & echo $! >>"$OUT"; echo started';
+    await machine.start({ PostStartupCommand, Timeout: 120 });
+    expect(machine.log.messages()).toEqual(["PostStartupCommand: started"]);
+    const [pid] = machine.lines();
+    expect(existsSync(`/proc/${pid}`)).toBe(true);
+    process.kill(Number(pid));
   });
 
   test.each(["PreStartupCommand", "PostStartupCommand"])("fails when %s fails", async (name) => {
@@ -81,7 +101,7 @@ describe("over a restart", () => {
     writeFileSync(machine.state, '{"peers": 7}');
     const { sync } = await machine.start();
     expect(machine.log.messages("warn")[0]).toContain(`${machine.state} is not what flanneld wrote`);
-    expect(await sync(peer(2))).toEqual({ failed: [], unusable: [] });
+    expect(await sync(peer(2))).toMatchObject({ failed: [], unusable: [] });
     expect(JSON.parse(readFileSync(machine.state, "utf8"))).toHaveProperty("peers");
   });
 

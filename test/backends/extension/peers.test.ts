@@ -71,13 +71,15 @@ describe("peers", () => {
     machine.lines();
     const { ipv4: _, ...bare } = peer(5);
     const without = { ...bare, ipv4: { subnet: "10.5.5.0/24", publicIP: "192.0.2.5" } };
-    expect(await sync(peer(2, { backendType: "vxlan" }), peer(3, { data: { a: 1 } }), without)).toEqual({
-      failed: [],
-      unusable: [
-        { key: "10.5.2.0-24", reason: 'uses backend "vxlan", this node uses "extension"' },
-        { key: "10.5.3.0-24", reason: "has data that is no text" },
-      ],
-    });
+    expect(await sync(peer(2, { backendType: "vxlan" }), peer(3, { data: { a: 1 } }), without)).toMatchObject(
+      {
+        failed: [],
+        unusable: [
+          { key: "10.5.2.0-24", reason: 'uses backend "vxlan", this node uses "extension"' },
+          { key: "10.5.3.0-24", reason: "has data that is no text" },
+        ],
+      },
+    );
     expect(machine.lines()).toEqual(["add 10.5.5.0/24 192.0.2.5 []"]);
   });
 

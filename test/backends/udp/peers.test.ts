@@ -153,6 +153,7 @@ describe("what counters mean", () => {
     ["strangers", "UDP_STRANGERS"],
     ["malformed", "UDP_MALFORMED"],
     ["sendErrors", "UDP_SEND_FAILED"],
+    ["receiveErrors", "UDP_RECEIVE_FAILED"],
     ["writeErrors", "UDP_WRITE_FAILED"],
     ["tooBig", "UDP_PATH_MTU"],
     ["fragmented", "UDP_PATH_MTU"],

@@ -71,6 +71,12 @@ describe("what concerns a backend", () => {
     expect(told({ dst: "fd00:5::/32", family: 6, type: 6, dev: "lo" })).toBe(true);
   });
 
+  test("without devices is the external interface alone", () => {
+    const bare = { ...concern, devices: new Set<string>() };
+    expect(["eth0", "flannel.1"].map((name) => concerns(linkNotice(name), bare))).toEqual([true, false]);
+    expect(concerns(routeNotice({ dev: "eth0" }), bare)).toBe(false);
+  });
+
   test("is no neighbour and no forwarding entry", () => {
     const notice: Notice = {
       kind: "neighbour",

@@ -143,6 +143,12 @@ describe("an ipip device", () => {
     expect(planDevice(tunnel, { ...there, ...change })).toEqual({ action: "adopt", ...plan });
   });
 
+  test("with the MTU that was wanted until now, which nobody else gave it, gets the new one", () => {
+    const lower = { ...there, mtu: 1380 };
+    expect(planDevice(tunnel, lower, 1380)).toEqual({ action: "adopt", mtu: 1480, raise: false });
+    expect(planDevice(tunnel, lower, 1400)).toEqual({ action: "adopt", raise: false });
+  });
+
   test.each<[string, LinkState["ipip"], readonly string[]]>([
     ["no local address", {}, ["local any, wanted 192.0.2.1"]],
     ["another local address", { local: "192.0.2.9" }, ["local 192.0.2.9, wanted 192.0.2.1"]],

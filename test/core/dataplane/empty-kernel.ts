@@ -1,10 +1,11 @@
 import type { Kernel } from "../../../core/netlink/kernel.ts";
+import { untilAborted } from "../../../core/retry/abort.ts";
 
 /** The kernel of a machine with one interface and nothing else, as far as drivers ask it; writes go nowhere. */
 export function emptyKernel(external: { readonly index: number; readonly mtu: number }): Kernel {
   const kernel: Pick<
     Kernel,
-    "link" | "links" | "addresses" | "routes" | "nexthops" | "apply" | "xfrmPolicies"
+    "link" | "links" | "addresses" | "routes" | "nexthops" | "apply" | "xfrmPolicies" | "notices"
   > = {
     link: async (name) => ({ ...external, name, up: true, running: true, loopback: false }),
     links: async () => [],
@@ -13,6 +14,10 @@ export function emptyKernel(external: { readonly index: number; readonly mtu: nu
     nexthops: async () => [],
     apply: async () => [],
     xfrmPolicies: async () => [],
+    // biome-ignore lint/correctness/useYield: nothing ever changes.
+    notices: async function* (signal) {
+      await untilAborted(signal);
+    },
   };
   return kernel as Kernel;
 }

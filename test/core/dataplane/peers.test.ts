@@ -129,6 +129,8 @@ test("a plan that throws is that peer's problem alone", async () => {
   expect(drive.health.list()[0]?.text).toBe(
     `1: ${peerOf(2).key} the backend cannot plan it: cannot divide by zero`,
   );
+  await drive.stop();
+  expect(drive.health.list()).toEqual([]);
 });
 
 test("5,000 peers", async () => {

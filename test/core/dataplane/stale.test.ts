@@ -1,9 +1,10 @@
 /** What a backend finds of the one before it, in a real kernel. */
 import { describe, expect, test } from "bun:test";
-import { existsSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import type { ActiveBackend } from "flannel/sdk";
-import { rememberCharon } from "../../../backends/ipsec/charon/remains.ts";
 import { ActiveDriver } from "../../../core/dataplane/active.ts";
+import { removeCharonRemains } from "../../../core/dataplane/stale-charon.ts";
+import { startOf } from "../../../core/host/process-note.ts";
 import { Health } from "../../../core/observe/health.ts";
 import { blackholeRoutes } from "../../../core/traffic/blackhole.ts";
 import { kernelIn } from "../../lab/in-namespace.ts";
@@ -31,7 +32,6 @@ async function driverOn(
   devices?: readonly string[],
   extras = false,
   keeps: Pick<ActiveBackend, "keepsBlackholes" | "keepsPolicies"> = {},
-  charonNote?: string,
 ) {
   const log = new RecordingLog();
   const backend: ActiveBackend = {
@@ -50,7 +50,6 @@ async function driverOn(
     external: await node.external(),
     networks: prefixesOf([NETWORKS.ipv4 ?? "", NETWORKS.ipv6 ?? ""]),
     ...(extras ? { extras: blackholeRoutes } : {}),
-    ...(charonNote === undefined ? {} : { charonNote }),
     health: new Health(log),
     log,
     timeouts: { prepare: 10_000, sync: 10_000, stop: 10_000 },
@@ -188,26 +187,34 @@ describe("of the ipsec backend", () => {
     expect((await found(node)).filter((line) => !line.startsWith("blackhole"))).toEqual(OTHERS);
   });
 
-  test("the charon of a daemon that was killed, its rule and its note go; without a note the rule is somebody else's", async () => {
+  test("its charon, the rule of that and its note go; without a note they are somebody else's", async () => {
     await using node = await Node.create("stale-charon");
     using folder = new TemporaryFolder();
     using kernel = kernelIn(node.ns);
     const note = folder.file("subnet.env.charon");
     const rules = async () =>
       [await node.ns.ip("rule show"), await node.ns.ip("-6 rule show")].map((text) =>
-        text.includes("lookup 220"),
+        text.match(/lookup \d{2,}/g)?.join(" "),
       );
-    for (const family of ["-4", "-6"]) await node.ns.ip(`${family} rule add priority 220 table 220`);
-    const { driver } = await driverOn(node, kernel, ["flannel0"], false, {}, note);
-    await driver.attach({ subnets: OWN });
-    expect(await rules()).toEqual([true, true]);
-    await using left = Bun.spawn(["sleep", "1000"]);
-    rememberCharon(note, left.pid);
-    await driver.attach({ subnets: OWN });
-    await left.exited;
-    expect(left.signalCode).toBe("SIGKILL");
-    expect(await rules()).toEqual([false, false]);
-    expect(existsSync(note)).toBe(false);
+    for (const family of ["-4", "-6"])
+      for (const table of [220, 55]) await node.ns.ip(`${family} rule add priority ${table} table ${table}`);
+    const both = "lookup 55 lookup 220";
+    const log = new RecordingLog();
+    await removeCharonRemains(kernel, note, log);
+    expect(await rules()).toEqual([both, both]);
+    for (const [remarks, left] of [
+      [{ table: 0, priority: 220 }, both],
+      [{ table: 55, priority: 55 }, "lookup 220"],
+      [undefined, undefined],
+    ] as const) {
+      await using charon = Bun.spawn(["sleep", "1000"]);
+      writeFileSync(note, JSON.stringify({ pid: charon.pid, since: startOf(charon.pid), remarks }));
+      await removeCharonRemains(kernel, note, log);
+      await charon.exited;
+      expect(charon.signalCode).toBe("SIGKILL");
+      expect(await rules()).toEqual([left, left]);
+      expect(existsSync(note)).toBe(false);
+    }
   });
 
   test("they stay for a backend that has such itself", async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { run } from "../../../core/host/exec.ts";
 import { until } from "../../lab/until.ts";
 
@@ -58,4 +58,40 @@ test("a command in a group of its own that ends in time leaves what it meant to 
   });
   expect(existsSync(`/proc/${Number(stdout)}`)).toBe(true);
   process.kill(Number(stdout));
+});
+
+test("a command in a group of its own is over when it ends, whoever has its outputs open", async () => {
+  const script = "echo $$; (sleep 0.3; echo late; exec sleep 300) & echo $!; echo why >&2; exit $CODE";
+  const begun = performance.now();
+  const within = (CODE: string) => run("sh", ["-c", script], { group: true, timeout: 60_000, env: { CODE } });
+  const { stdout } = await within("0");
+  const failed = await within("3").catch((error) => error);
+  expect(failed).toMatchObject({
+    code: "EXEC_FAILED",
+    message: expect.stringContaining("ended with 3: why"),
+  });
+  expect(performance.now() - begun).toBeLessThan(10_000);
+  for (const text of [stdout, failed.cause.stdout]) {
+    expect(text).toMatch(/^\d+\n\d+\n$/);
+    const pid = Number(text.split("\n")[1]);
+    // It may go on and print without being killed for that.
+    await until(() => readFileSync(`/proc/${pid}/cmdline`, "utf8").startsWith("sleep"), {
+      message: `${pid} has printed and is now another program`,
+    });
+    process.kill(pid);
+  }
+});
+
+test("a command in a group of its own that prints without end is kept within bounds", async () => {
+  const script = "head -c 3000000 /dev/zero; echo end >&2";
+  const { stdout, stderr } = await run("sh", ["-c", script], { group: true });
+  expect([stdout.length > 900_000, stdout.length <= 1024 * 1024, stderr]).toEqual([true, true, "end\n"]);
+});
+
+test("a command in a group of its own that is not installed, or may not be run", async () => {
+  const refusal = (file: string) => run(file, [], { group: true }).catch((error) => error.code);
+  expect(await Promise.all([refusal("no-such-command-here"), refusal("/etc/passwd")])).toEqual([
+    "EXEC_MISSING",
+    "EXEC_FAILED",
+  ]);
 });
