@@ -1,6 +1,7 @@
 import type { InterfaceChoice } from "../host/interface/choose.ts";
 import type { ConfigDocument, LeaseStore } from "../lease/store.ts";
 import { type Fault, toFault } from "../observe/fault.ts";
+import type { LatestFindings } from "../observe/latest-findings.ts";
 import type { Registry } from "../registry/registry.ts";
 import { Backoff, sleep } from "../retry/backoff.ts";
 import { Turns } from "../retry/turns.ts";
@@ -13,6 +14,8 @@ export interface AdaptationInput {
   readonly prepare: PrepareInput;
   readonly sessions: SessionInput;
   readonly registry: Registry;
+  /** What is odd about the config. */
+  readonly told: LatestFindings;
 }
 
 /** Time the loops of a session get to end when the next one takes over, ms. */
@@ -75,7 +78,7 @@ export class Adaptation {
     const { health, log } = this.#input.prepare;
     let understood: Understood;
     try {
-      understood = await understandConfig(document, this.#input.registry, health);
+      understood = await understandConfig(document, this.#input.registry, this.#input.told);
     } catch (error) {
       this.#refuse(toFault(error, "CONFIG_INVALID"));
       return;
@@ -87,7 +90,8 @@ export class Adaptation {
     log.info("applying the new network config", { keys: change.live });
     const keys = change.live.join(", ");
     this.#input.sessions.journal.note("config", `revision ${document.revision} is applied: ${keys} changed`);
-    await this.#replace(understood, this.#session.prepared.choice);
+    if (change.rulesOnly) await this.#session.adoptRules(understood);
+    else await this.#replace(understood, this.#session.prepared.choice);
   }
 
   #compare(understood: Understood): ConfigChange {

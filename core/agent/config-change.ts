@@ -14,6 +14,8 @@ export interface ConfigChange {
   readonly live: readonly string[];
   /** Keys that have to wait for a restart of the daemon. */
   readonly restart: readonly string[];
+  /** Nothing but the traffic rules changes: the backend can go on as it is. */
+  readonly rulesOnly: boolean;
 }
 
 /** What the running node brings to the comparison. */
@@ -33,6 +35,7 @@ export function compareConfigs(
   node: RunningNode,
 ): ConfigChange {
   const live: string[] = [];
+  const rules: string[] = [];
   const restart: string[] = [];
   const a = before.config;
   const b = after.config;
@@ -66,9 +69,10 @@ export function compareConfigs(
       differ(`Backend.${key}`, optionOf(before.options, key), optionOf(after.options, key), options);
     }
   }
-  differ("EnableNFTables", a.enableNFTables, b.enableNFTables, live);
-  differ("MasqExclude", a.masqExclude, b.masqExclude, live);
-  return { live, restart };
+  differ("EnableNFTables", a.enableNFTables, b.enableNFTables, rules);
+  differ("MasqExclude", a.masqExclude, b.masqExclude, rules);
+  const rulesOnly = rules.length > 0 && live.length === 0 && restart.length === 0;
+  return { live: [...live, ...rules], restart, rulesOnly };
 }
 
 function optionNames(...options: readonly unknown[]): readonly string[] {

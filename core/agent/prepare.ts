@@ -1,10 +1,10 @@
 import type { ExternalInterface } from "../../plugins/sdk/facts.ts";
 import { type NetworkConfig, type NetworkConfigReading, readNetworkConfig } from "../config/network.ts";
 import { ActiveDriver } from "../dataplane/active.ts";
+import { leftRoutesFile } from "../dataplane/cloud/left-routes.ts";
 import { DeclarativeDriver } from "../dataplane/declarative.ts";
 import type { Driver } from "../dataplane/driver.ts";
 import { gatherFacts } from "../dataplane/facts.ts";
-import { charonNote } from "../dataplane/stale-charon.ts";
 import type { DataplaneStats } from "../dataplane/stats.ts";
 import { keepRunning } from "../host/child.ts";
 import { run } from "../host/exec.ts";
@@ -18,6 +18,7 @@ import { type Prefix, parsePrefix } from "../net/prefix.ts";
 import type { Kernel } from "../netlink/kernel.ts";
 import type { TunnelPacket } from "../netlink/objects.ts";
 import type { Health } from "../observe/health.ts";
+import type { LatestFindings } from "../observe/latest-findings.ts";
 import type { Log } from "../observe/log.ts";
 import type { Registry } from "../registry/registry.ts";
 import { blackholeRoutes } from "../traffic/blackhole.ts";
@@ -29,7 +30,7 @@ import {
   networksOf,
   requireMachine,
 } from "./backend.ts";
-import { openCloudDriver } from "./cloud.ts";
+import { openCloudDriver, reportLeftRoutes } from "./cloud.ts";
 import { pluginFlags, type Settings } from "./settings.ts";
 
 /** A network config with the backend it names, understood but not acted on. */
@@ -49,6 +50,8 @@ export interface Prepared {
   readonly driver: Driver;
   /** Whether the backend says what it wants as data, so that another one can take over seamlessly. */
   readonly declarative: boolean;
+  /** Whether it may have a charon that runs on from an earlier run. */
+  readonly keepsCharon: boolean;
   /** What only members may send here. */
   readonly membersOnly: readonly TunnelPacket[];
 }
@@ -58,6 +61,8 @@ export interface PrepareInput {
   readonly kernel: Kernel;
   readonly log: Log;
   readonly health: Health;
+  /** What the backend's own check of the host found. */
+  readonly checked: LatestFindings;
   readonly stats: DataplaneStats;
   readonly signal: AbortSignal;
   /** Elections of the cluster, where the store has them. */
@@ -70,16 +75,16 @@ export interface PrepareInput {
 
 /**
  * Validates a config and loads the plugin it names. Throws Fault `CONFIG_INVALID`, `BACKEND_UNKNOWN` or `PLUGIN_…`;
- * warnings become findings.
+ * warnings become findings, and those of the config before are over.
  */
 export async function understandConfig(
   document: ConfigDocument,
   registry: Registry,
-  health: Health,
+  told: LatestFindings,
 ): Promise<Understood> {
   const reading = readNetworkConfig(document.text, document.source);
   const chosen = await chooseBackend(registry, reading, document.source);
-  for (const finding of [...reading.warnings, ...chosen.warnings]) health.raise(finding, finding.text);
+  told.show([...reading.warnings, ...chosen.warnings], true);
   return { document, reading, chosen };
 }
 
@@ -114,18 +119,18 @@ export async function prepareBackend(
   });
   requireMachine(chosen.loaded.manifest);
   const flags = pluginFlags(settings);
-  const backend = configureBackend(chosen, config, identity.nodeId, flags);
+  const backend = configureBackend(chosen, config, identity.nodeId, flags, input.formerNetworks);
   const facts = await gatherFacts(kernel, { external, devices: [], usesRoutes: true });
-  for (const finding of await checkHost(chosen, config, identity.nodeId, facts, flags)) health.raise(finding);
+  input.checked.show(await checkHost(chosen, config, identity.nodeId, facts, flags));
   const { name, version } = chosen.loaded.manifest;
   log.info(`backend ${config.backend.type}`, { plugin: name, version });
+  if (input.starting) reportLeftRoutes(leftRoutesFile(settings.subnetFile), config.backend.type, health);
   const networks = ourNetworks(config, input.formerNetworks);
   const common = {
     kernel,
     external,
     networks,
     health,
-    charonNote: charonNote(settings.subnetFile),
     ...(settings.ipBlackholeRoute ? { extras: blackholeRoutes } : {}),
   };
   const driver =
@@ -146,6 +151,7 @@ export async function prepareBackend(
             log: log.child({ plugin: name }),
             stats,
             timeout: chosen.loaded.manifest.timeouts.sync,
+            left: { file: leftRoutesFile(settings.subnetFile), backend: config.backend.type },
           })
         : new ActiveDriver({
             ...common,
@@ -169,6 +175,7 @@ export async function prepareBackend(
     identity,
     driver,
     declarative: backend.mode === "declarative",
+    keepsCharon: backend.mode === "active" && backend.keepsPolicies === true,
     membersOnly: backend.mode === "cloud" ? [] : (backend.membersOnly ?? []),
   };
 }

@@ -9,6 +9,7 @@ import type { LeaseStore } from "../lease/store.ts";
 import type { Kernel } from "../netlink/kernel.ts";
 import { describeError } from "../observe/fault.ts";
 import type { Health } from "../observe/health.ts";
+import { LatestFindings } from "../observe/latest-findings.ts";
 import type { Log } from "../observe/log.ts";
 import type { Registry } from "../registry/registry.ts";
 import { untilAborted } from "../retry/abort.ts";
@@ -70,19 +71,31 @@ export async function runAgent(input: AgentInput): Promise<void> {
   const traffic = openTraffic(settings, former, health, log);
   const members = openMemberKeeper(settings, health, log);
   observation.ruleRepairs = () => traffic.repairs;
-  const prepare: PrepareInput = { settings, kernel, store, log, health, stats, signal, formerNetworks };
+  const told = new LatestFindings(health);
+  const checked = new LatestFindings(health);
+  const prepare: PrepareInput = {
+    settings,
+    checked,
+    kernel,
+    store,
+    log,
+    health,
+    stats,
+    signal,
+    formerNetworks,
+  };
   const sessions: SessionInput = {
-    ...{ settings, store, guard, traffic, members, log, health, loops, journal, signal },
+    ...{ settings, kernel, store, guard, traffic, members, log, health, loops, journal, signal },
   };
   const first = await unlessStopped(signal, async () => {
-    const understood = await understandConfig(await store.readConfig(signal), registry, health);
+    const understood = await understandConfig(await store.readConfig(signal), registry, told);
     const { families } = understood.reading.config;
     const choice = await findInterface({ kernel, wish: wishesOf(settings), families, log, signal });
     const prepared = await prepareBackend({ ...prepare, starting: true }, understood, choice);
     return Session.open(sessions, prepared, previous.subnets);
   });
   if (!first) return;
-  const adaptation = new Adaptation({ first, prepare, sessions, registry });
+  const adaptation = new Adaptation({ first, prepare, sessions, registry, told });
   observation.adaptation = adaptation;
   await serve(input, observation, { kernel, store, guard, traffic, members, adaptation });
 }
@@ -118,8 +131,10 @@ async function serve(
     supervise("subnet file", (pulse) => guard.keep(signal, pulse), supervision),
     supervise("traffic rules", (pulse) => traffic.run(signal, pulse), supervision),
     supervise("member filter", (pulse) => members.run(signal, pulse), supervision),
-    feedWatchdog(() => observation.loops.overdue().length === 0, signal),
   ];
+  // systemd's watchdog goes on during a stop. That one is bounded by itself, and may have to wait for a backend.
+  const stopped = new AbortController();
+  void feedWatchdog(() => signal.aborted || observation.loops.overdue().length === 0, stopped.signal);
   await Promise.race([adaptation.session.ready, untilAborted(signal)]);
   if (!signal.aborted) {
     observation.phase = "serving";
@@ -145,6 +160,7 @@ async function serve(
   await Promise.race([Promise.all(loops), sleep(STOP_PATIENCE_MS / 4)]);
   await adaptation.end(STOP_PATIENCE_MS);
   if (settings.subnetLeaseReleaseOnStop) await release(store, log);
+  stopped.abort();
   log.info("stopped");
 }
 

@@ -1,12 +1,16 @@
 import type { Repaired } from "../dataplane/repaired.ts";
+import { charonNote, removeCharonRemains } from "../dataplane/stale-charon.ts";
+import { rememberBackend } from "../host/last-backend.ts";
 import { rememberIdentity } from "../host/node-id.ts";
 import type { Lease, LeaseData, Subnets } from "../lease/lease.ts";
 import { PeerTable } from "../lease/peers.ts";
 import type { HeldLease, LeaseStore } from "../lease/store.ts";
+import type { Kernel } from "../netlink/kernel.ts";
 import { describeError, Fault } from "../observe/fault.ts";
 import type { Health } from "../observe/health.ts";
 import type { Log } from "../observe/log.ts";
 import type { Loops, Pulse } from "../observe/loops.ts";
+import { type Findings, OwnFindings } from "../observe/own-findings.ts";
 import { sleep } from "../retry/backoff.ts";
 import type { TrafficManager } from "../traffic/manager.ts";
 import type { MemberKeeper } from "../traffic/members/keeper.ts";
@@ -15,7 +19,7 @@ import { networksOf } from "./backend.ts";
 import type { Journal } from "./journal.ts";
 import { LeaseWatch } from "./lease-watch.ts";
 import { followPeers } from "./peers.ts";
-import type { Prepared } from "./prepare.ts";
+import type { Prepared, Understood } from "./prepare.ts";
 import { Publisher } from "./publisher.ts";
 import { noteRepair } from "./repair-events.ts";
 import type { Settings } from "./settings.ts";
@@ -28,6 +32,7 @@ const LEASE_SILENCE_MS = 120_000;
 
 export interface SessionInput {
   readonly settings: Settings;
+  readonly kernel: Kernel;
   readonly store: LeaseStore;
   readonly guard: SubnetFileGuard;
   readonly traffic: TrafficManager;
@@ -45,8 +50,8 @@ export interface SessionInput {
  * interface change, the session is ended, which leaves everything in the kernel, and the next one adopts it.
  */
 export class Session {
-  readonly prepared: Prepared;
   readonly held: HeldLease;
+  #prepared: Prepared;
   /** Resolves when all peers known at the start are in the kernel, or the session ended before that. */
   readonly ready: Promise<void>;
   /** The peers as they are routed to. */
@@ -54,6 +59,8 @@ export class Session {
   readonly #lease: LeaseWatch;
   #synced = false;
   readonly #input: SessionInput;
+  /** What is found about peers. */
+  readonly #findings: OwnFindings;
   readonly #over = new AbortController();
   readonly #signal: AbortSignal;
   readonly #loops: Promise<void>[] = [];
@@ -65,7 +72,11 @@ export class Session {
   static async open(input: SessionInput, prepared: Prepared, previous: Subnets): Promise<Session> {
     const held = await acquireLease(input, prepared, previous);
     rememberIdentity(input.settings.subnetFile, prepared.identity);
-    const mtu = await attach(input.store, prepared.driver, held);
+    rememberBackend(
+      input.settings.subnetFile,
+      prepared.declarative ? undefined : prepared.config.backend.type,
+    );
+    const mtu = await attach(input, prepared, held);
     reportBridge(prepared.config, input.health);
     input.members.want(prepared.membersOnly);
     const rules = input.traffic.apply(wantedTraffic(prepared.config, held.lease.subnets, input.settings));
@@ -81,14 +92,32 @@ export class Session {
   }
 
   private constructor(input: SessionInput, prepared: Prepared, held: HeldLease) {
-    this.prepared = prepared;
+    this.#prepared = prepared;
     this.held = held;
     this.#lease = new LeaseWatch(held, input.journal);
     this.peers = new PeerTable({ own: held.lease, ranges: rangesOf(prepared) });
     this.#input = input;
+    this.#findings = new OwnFindings(input.health);
     this.#signal = AbortSignal.any([input.signal, this.#over.signal]);
     this.#loop("lease", (pulse) => this.#keepLease(pulse));
     this.ready = this.#serve();
+  }
+
+  /** Config, interface and backend, as they are in use. */
+  get prepared(): Prepared {
+    return this.#prepared;
+  }
+
+  /**
+   * Goes on with a config that differs in nothing but the traffic rules: they are set anew, and the backend notices
+   * nothing of it. Resolves when the rules were tried once; what hinders them is a finding.
+   */
+  async adoptRules(understood: Understood): Promise<void> {
+    const { config } = understood.reading;
+    const { traffic, settings, health } = this.#input;
+    this.#prepared = { ...this.#prepared, understood, config };
+    reportBridge(config, health);
+    await traffic.apply(wantedTraffic(config, this.held.lease.subnets, settings));
   }
 
   /** Whether all peers known at the start of the session are in the kernel. */
@@ -110,13 +139,14 @@ export class Session {
   async end(patience: number): Promise<void> {
     this.#over.abort();
     await Promise.race([Promise.all(this.#loops), sleep(patience)]);
-    const { stopPatience = 0 } = this.prepared.driver;
+    this.#findings.end();
+    const { stopPatience = 0 } = this.#prepared.driver;
     await Promise.race([this.#letGo(), sleep(Math.max(patience / 2, stopPatience))]);
   }
 
   async #serve(): Promise<void> {
     const { store, log, health, guard } = this.#input;
-    const { config, external, identity, driver } = this.prepared;
+    const { config, external, identity, driver } = this.#prepared;
     const publisher = new Publisher(store, health, this.#signal);
     const events = {
       published: (data: LeaseData) =>
@@ -124,14 +154,14 @@ export class Session {
       mtu: (mtu: number) => guard.setMtu(mtu),
       repaired: (repaired: Repaired) => noteRepair(this.#input.journal, repaired),
     };
-    await this.#firstSync(log, health);
+    await this.#firstSync(log, this.#findings);
     if (this.#signal.aborted) return;
     this.#synced = true;
     this.#loop("data path", (pulse) => driver.run({ ...events, pulse }, this.#signal));
   }
 
-  async #firstSync(log: Log, health: Health): Promise<void> {
-    const { config, driver } = this.prepared;
+  async #firstSync(log: Log, health: Findings): Promise<void> {
+    const { config, driver } = this.#prepared;
     if (!driver.watchesPeers) return driver.update(new Map(), { added: [], changed: [], removed: [] });
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#signal.addEventListener("abort", () => resolve(), { once: true });
@@ -171,7 +201,7 @@ export class Session {
 
   async #letGo(): Promise<void> {
     try {
-      await this.prepared.driver.stop();
+      await this.#prepared.driver.stop();
     } catch (error) {
       this.#input.log.warn(`the backend did not stop cleanly: ${describeError(error)}`);
     }
@@ -199,9 +229,17 @@ async function acquireLease(
   }
 }
 
-/** Programs what follows from the lease; if that fails, devices and a lease made just now are given up again. */
-async function attach(store: LeaseStore, driver: Prepared["driver"], held: HeldLease): Promise<number> {
+/**
+ * Programs what follows from the lease; if that fails, devices and a lease made just now are given up again. A charon of
+ * another backend ends first: it would make states anew for tunnels that are taken away.
+ */
+async function attach(
+  { kernel, store, log, settings }: SessionInput,
+  { driver, keepsCharon }: Prepared,
+  held: HeldLease,
+): Promise<number> {
   try {
+    if (!keepsCharon) await removeCharonRemains(kernel, charonNote(settings.subnetFile), log);
     return await driver.attach({ subnets: held.lease.subnets });
   } catch (error) {
     await abandon(driver, error);

@@ -151,6 +151,8 @@ test(
   "a bad config is refused and the last good one stays; another network waits for a restart",
   async () => {
     const good = networkConfig("v4", { Type: "vxlan", VNI: 7, Port: 4790, DirectRouting: true });
+    await cluster.etcd.ctl("put", `${PREFIX}/config`, JSON.stringify({ ...good, SubnetLenn: 24 }));
+    await daemons[0].waitForLog((line) => line.code === "CONFIG_UNKNOWN_KEY");
     await cluster.etcd.ctl("put", `${PREFIX}/config`, '{"Network": "10.244.0.0/33"}');
     await daemons[0].waitForLog((line) => line.code === "CONFIG_REFUSED");
     await expectPing();
@@ -164,6 +166,9 @@ test(
     expect(line.msg).toContain("Network");
     await expectPing();
     await cluster.configure(good);
+    await daemons[0].waitForLog(
+      (each) => each.code === "CONFIG_UNKNOWN_KEY" && /^over/.test(String(each.msg)),
+    );
     await daemons[0].waitForLog(
       (each) => each.code === "CONFIG_NEEDS_RESTART" && /^over/.test(String(each.msg)),
     );

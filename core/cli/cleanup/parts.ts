@@ -3,8 +3,10 @@ import type { ActiveBackend, Host } from "../../../plugins/sdk/backend.ts";
 import { findLeftovers, type LeftoverScope, removeLeftovers } from "../../dataplane/leftovers.ts";
 import { describeObject } from "../../dataplane/peer-state.ts";
 import { charonNote, hadCharon, removeCharonRemains } from "../../dataplane/stale-charon.ts";
+import { lastBackendFile } from "../../host/last-backend.ts";
 import { lockFileOf } from "../../host/lock.ts";
 import { identityFile } from "../../host/node-id.ts";
+import { findNoted } from "../../host/process-note.ts";
 import type { Kernel } from "../../netlink/kernel.ts";
 import { silentLog } from "../../observe/log.ts";
 import { statusSocketOf } from "../../observe/status-socket.ts";
@@ -88,14 +90,28 @@ export function charonPart(kernel: Kernel, subnetFile: string): CleanupPart {
   return {
     kind: "backend",
     look: async () =>
-      hadCharon(note) ? [`file ${note}, and the routing rule 220 of charon if it is there`] : [],
+      hadCharon(note)
+        ? [
+            ...findNoted(note).map((pid) => `charon, pid ${pid}`),
+            `file ${note}, and the routing rule of charon if it is there`,
+          ]
+        : [],
     remove: () => removeCharonRemains(kernel, note, silentLog),
   };
 }
 
-/** The subnet file and what lies beside it. The lock file goes last: whoever cleans up holds it until then. */
-export function filePart(subnetFile: string): CleanupPart {
-  const files = [subnetFile, identityFile(subnetFile), statusSocketOf(subnetFile), lockFileOf(subnetFile)];
+/**
+ * The subnet file and what lies beside it, apart from `kept`. The lock file goes last: whoever cleans up holds it until
+ * then.
+ */
+export function filePart(subnetFile: string, kept: readonly string[] = []): CleanupPart {
+  const files = [
+    subnetFile,
+    identityFile(subnetFile),
+    lastBackendFile(subnetFile),
+    statusSocketOf(subnetFile),
+    lockFileOf(subnetFile),
+  ].filter((file) => !kept.includes(file));
   return {
     kind: "file",
     look: async () => files.filter((file) => existsSync(file)).map((file) => `file ${file}`),

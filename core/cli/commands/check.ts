@@ -11,6 +11,7 @@ import { leaseRangesOf } from "../../agent/cloud.ts";
 import { describeExternal, wishesOf } from "../../agent/prepare.ts";
 import { pluginFlags } from "../../agent/settings.ts";
 import type { NetworkConfig } from "../../config/network.ts";
+import { leftRoutesFile, leftRoutesFinding, readLeftRoutes } from "../../dataplane/cloud/left-routes.ts";
 import { gatherFacts } from "../../dataplane/facts.ts";
 import { run } from "../../host/exec.ts";
 import type { InterfaceChoice } from "../../host/interface/choose.ts";
@@ -88,6 +89,7 @@ async function checkAll(subject: Subject): Promise<readonly CheckItem[]> {
         ]),
     ...(config ? [checkOverlap(networksOf(config), dump, hostsOf(options.etcdEndpoints))] : []),
     ...(config ? await checkBackend(subject, config, choice, dump) : []),
+    ...(config ? checkLeftRoutes(options.subnetFile, config.backend.type) : []),
     checkSysctls(settings, families, choice?.candidate.link.name ?? "all"),
     ...(config ? [checkNeighbourTable(settings, families, store.leases.length)] : []),
   ];
@@ -108,6 +110,14 @@ function checkSubnetFile(subnetFile: string): CheckItem {
       findingOf(error, "SUBNET_FILE", "the subnet file cannot be written"),
     ]);
   }
+}
+
+/** Routes that an earlier backend left in a cloud. */
+function checkLeftRoutes(subnetFile: string, backend: string): readonly CheckItem[] {
+  const file = leftRoutesFile(subnetFile);
+  const left = readLeftRoutes(file);
+  if (left === undefined || left.backend === backend) return [];
+  return [item("cloud", `routes of ${left.backend}`, [leftRoutesFinding(file, left)])];
 }
 
 function nearestFolder(path: string): string {

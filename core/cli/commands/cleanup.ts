@@ -1,30 +1,22 @@
 import { existsSync } from "node:fs";
-import { chooseBackend, configureBackend } from "../../agent/backend.ts";
-import { leaseRangesOf } from "../../agent/cloud.ts";
-import { describeExternal, wishesOf } from "../../agent/prepare.ts";
-import { pluginFlags } from "../../agent/settings.ts";
-import type { NetworkConfig } from "../../config/network.ts";
-import { gatherFacts } from "../../dataplane/facts.ts";
-import { keepRunning } from "../../host/child.ts";
 import { run } from "../../host/exec.ts";
-import { look } from "../../host/interface/find.ts";
+import { lastBackendFile } from "../../host/last-backend.ts";
 import { holdLock, lockFileOf, lockHolder } from "../../host/lock.ts";
-import { identifyNode } from "../../host/node-id.ts";
 import { findDaemons } from "../../host/running.ts";
 import { type PreviousSubnetFile, readSubnetFile } from "../../host/subnet-file.ts";
 import { describeSubnets } from "../../lease/key.ts";
 import { type Prefix, parsePrefix } from "../../net/prefix.ts";
-import type { Kernel } from "../../netlink/kernel.ts";
 import { openKernel } from "../../netlink/open.ts";
 import { describeError, Fault, toFault } from "../../observe/fault.ts";
 import { Health } from "../../observe/health.ts";
-import { type Log, silentLog } from "../../observe/log.ts";
+import type { Log } from "../../observe/log.ts";
 import type { Registry } from "../../registry/registry.ts";
 import { openTrafficHost } from "../../traffic/host.ts";
 import { TrafficManager } from "../../traffic/manager.ts";
 import { MemberKeeper } from "../../traffic/members/keeper.ts";
+import { findBackendParts } from "../cleanup/backend-parts.ts";
+import { findLeftRoutes } from "../cleanup/left-routes.ts";
 import {
-  backendPart,
   type CleanupPart,
   charonPart,
   filePart,
@@ -73,20 +65,26 @@ export async function cleanUp(line: CommandLine, discover: () => Registry): Prom
   resources.defer(() => host.generation?.close());
   const rules = { host, health: new Health(log), log, resync: 5_000 };
   const traffic = new TrafficManager(rules);
-  const notes: string[] = [];
+  const ofBackend = await findBackendParts({ config, previous, options, discover, kernel, log });
   const parts = [
     kernelPart(kernel, { networks, shared: others.length > 0 }),
     trafficPart(traffic, host),
     membersPart(new MemberKeeper(rules)),
-    ...(await backendParts(config, options, discover, { kernel, log, notes })),
+    ...ofBackend.parts,
     charonPart(kernel, options.subnetFile),
-    filePart(options.subnetFile),
+    // The next cleanup has to know what this one could not look for.
+    filePart(options.subnetFile, ofBackend.unasked ? [lastBackendFile(options.subnetFile)] : []),
   ];
   const plan = await lookAll(parts);
-  notes.push(...notesOf({ previous, config, options, dryRun }));
+  const notes = [...ofBackend.notes, ...notesOf({ previous, config, options, dryRun })];
   if (output === "text") print(renderPlan(plan, dryRun));
   const failures = dryRun ? [] : await removeAll(parts);
-  const left = dryRun ? [] : [...(await lookAll(parts)), ...failures];
+  const unasked = [
+    ...(ofBackend.unasked === undefined ? [] : [ofBackend.unasked]),
+    ...findLeftRoutes(options.subnetFile, ofBackend.unasked === undefined ? typeOf(config) : undefined),
+  ];
+  if (dryRun) notes.push(...unasked);
+  const left = dryRun ? [] : [...(await lookAll(parts)), ...failures, ...unasked];
   const report: CleanupReport = { dryRun, plan, left, notes };
   const text = output === "json" ? `${JSON.stringify(report, null, 2)}\n` : renderOutcome(report);
   return { text, code: left.length > 0 ? 1 : 0 };
@@ -99,6 +97,11 @@ async function readConfig(options: Options, log: Log): Promise<ConfigState | Fau
   } catch (error) {
     return toFault(error, "ETCD_REQUEST");
   }
+}
+
+/** The backend of the network config, as far as that is known. */
+function typeOf(config: ConfigState | Fault): string | undefined {
+  return config instanceof Fault || config.state !== "valid" ? undefined : config.reading.config.backend.type;
 }
 
 /** Networks of the last run and of the config; undefined when neither tells any. */
@@ -126,53 +129,6 @@ function refuseUnsure(
       hint: "Name the -subnet-file of the flanneld that is to be cleaned up after, or stop the one that runs.",
     },
   );
-}
-
-/** What the backend of the config made by itself; one that cannot be asked is a note. */
-async function backendParts(
-  config: ConfigState | Fault,
-  options: Options,
-  discover: () => Registry,
-  { kernel, log, notes }: { readonly kernel: Kernel; readonly log: Log; readonly notes: string[] },
-): Promise<readonly CleanupPart[]> {
-  if (config instanceof Fault || config.state !== "valid") return [];
-  const { nodeId, subnetFile } = options;
-  const { reading, document } = config;
-  try {
-    const chosen = await chooseBackend(discover(), reading, document.source);
-    const identity = identifyNode({ wanted: nodeId ?? "", subnetFile });
-    const backend = configureBackend(chosen, reading.config, identity.nodeId, pluginFlags(options));
-    if (backend.mode === "cloud") {
-      const facts = await gatherHost(kernel, reading.config, options);
-      const { cloudPart } = await import("../cloud-tables.ts");
-      const { timeouts } = chosen.loaded.manifest;
-      const part = cloudPart({
-        backend,
-        ranges: leaseRangesOf(reading.config),
-        facts,
-        timeout: timeouts.sync,
-        log: silentLog,
-      });
-      // A cloud that does not answer must not keep the rest from being cleaned up.
-      await part.look();
-      return [part];
-    }
-    if (backend.mode !== "active") return [];
-    const { signal } = new AbortController();
-    const statePath = (name: string) => `${subnetFile}.${name}`;
-    return [backendPart(backend, { kernel, log, run, keepRunning, statePath, wake() {}, signal })];
-  } catch (error) {
-    notes.push(`The backend of the network config was not asked what it made: ${describeError(error)}.`);
-    return [];
-  }
-}
-
-/** The host as a backend sees it. Throws Fault `INTERFACE_…` where the interface between the hosts cannot be told. */
-async function gatherHost(kernel: Kernel, { families }: NetworkConfig, options: Options) {
-  const { decision } = await look({ kernel, wish: wishesOf(options), families });
-  if (!("choice" in decision)) throw decision.fault;
-  const external = describeExternal(decision.choice, options);
-  return gatherFacts(kernel, { external, devices: [], usesRoutes: false });
 }
 
 async function lookAll(parts: readonly CleanupPart[]): Promise<readonly string[]> {

@@ -74,4 +74,35 @@ describe("cleanup", () => {
     expect(await lab.run(host, ["cleanup"])).toMatchObject({ exitCode: 0 });
     expect(await dumpNetwork(host)).toBe(before);
   });
+
+  test.each([
+    ["extension", { Type: "extension", SubnetAddCommand: "true" }, true],
+    ["udp", { Type: "udp" }, false],
+  ] as const)("without etcd, %s", async (type, backend, needsOptions) => {
+    const host = lab.host(2);
+    const before = await dumpNetwork(host);
+    const config = { ...operatorConfig("v4", backend), Network: "10.99.0.0/16" };
+    await lab.cluster.etcd.ctl("put", "/second/config", JSON.stringify(config));
+    const endpoints = endpointFor(host, lab.cluster.switch);
+    await using daemon = Daemon.start(host, { endpoints, flags: ["--etcd-prefix=/second"] });
+    await daemon.ready;
+    await daemon.stop();
+    const away = ["cleanup", "--etcd-prefix=/second", "--etcd-endpoints=http://127.0.0.1:1"];
+    // Also the second time: what nobody has looked for is not gone because the subnet file is.
+    for (const _ of needsOptions ? [1, 2] : []) {
+      const { code, json } = await lab.ask<CleanupReport>(host, away);
+      expect({ code, left: json.left }).toEqual({
+        code: 1,
+        left: [
+          expect.stringMatching(
+            new RegExp(`^what the backend ${type} made by itself was not looked for: .*127\\.0\\.0\\.1:1`),
+          ),
+        ],
+      });
+    }
+    const good = needsOptions ? away.slice(0, 2) : away;
+    expect(await lab.ask<CleanupReport>(host, good)).toMatchObject({ code: 0, json: { left: [] } });
+    expect(await dumpNetwork(host)).toBe(before);
+    expect(readdirSync(host.directory).filter((name) => name.startsWith("subnet.env"))).toEqual([]);
+  });
 });
