@@ -39,6 +39,19 @@ export function readAssociations(
   return found;
 }
 
+/** Addresses that have begun to set up a tunnel here; charon knows by whose connection when they have told who they are. */
+export function readCallers(events: readonly ViciMessage[]): ReadonlySet<string> {
+  const calls = events.flatMap((event) => sectionsOf(event)).filter(([name]) => name === UNNAMED);
+  return new Set(
+    calls.flatMap(([, ike]) =>
+      IN_HAND.has(textOf(ike, "state") ?? "") ? (textOf(ike, "remote-host") ?? []) : [],
+    ),
+  );
+}
+
+/** What charon calls an IKE_SA without a connection (ike_sa.c). */
+const UNNAMED = "(unnamed)";
+
 function spisOf(child: ViciMessage): readonly number[] {
   return ["spi-in", "spi-out"].flatMap((key) => Number.parseInt(textOf(child, key) ?? "", 16) || []);
 }
@@ -68,8 +81,8 @@ export interface KnownTunnels {
 }
 
 /**
- * Of the states that an earlier charon left, those to remove. They carry packets until the new tunnel to that peer is
- * up, so that a restart is not noticed; those of peers that are gone go at once.
+ * Of the states that an earlier charon may have left, those that nobody needs. They carry packets until the new tunnel to
+ * that peer is up, so that a restart is not noticed; those of peers that are gone carry none.
  */
 export function findStaleStates(inherited: readonly XfrmState[], known: KnownTunnels): readonly XfrmState[] {
   return inherited.filter(({ src, dst, spi, reqid, mode, protocol }) => {

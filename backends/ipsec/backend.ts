@@ -4,6 +4,7 @@ import {
   type ConfigureInput,
   Fault,
   type Finding,
+  findNoted,
   type Host,
   type HostFacts,
   type LeaseData,
@@ -13,8 +14,9 @@ import {
   type SyncReport,
 } from "flannel/sdk";
 import { findCharon } from "./charon/find.ts";
-import { CharonService, type Connection, SOCKET } from "./charon/service.ts";
-import { connectionName } from "./connection.ts";
+import { SOCKET } from "./charon/remains.ts";
+import { CharonService, type Connection, noteOf } from "./charon/service.ts";
+import { connectionName, settingsOf } from "./connection.ts";
 import { Connections } from "./connections.ts";
 import { downFinding, foreignFinding, missingFinding, tunnelFinding, userSpaceFinding } from "./findings.ts";
 import { TunnelKernel } from "./kernel.ts";
@@ -81,7 +83,7 @@ export class IpsecBackend implements ActiveBackend {
       throw new Fault(code, `${title}: ${text}`, { hint: fix });
     }
     this.#external = external.name;
-    const kernel = new TunnelKernel(host.kernel, this.#network);
+    const kernel = this.#kernelOf(host);
     const inherit = () => void kernel.inherit().catch(() => {});
     const charon = new CharonService(search.found, host, { orphaned: inherit, changed: () => host.wake() });
     this.#running = { host, charon, kernel };
@@ -93,11 +95,10 @@ export class IpsecBackend implements ActiveBackend {
     const { ipv4 } = external;
     if (ipv4 === undefined || subnets.ipv4 === undefined) throw new Error("ipsec needs an IPv4 address");
     this.#own = { address: ipv4, identity: external.publicIP ?? ipv4, subnet: subnets.ipv4 };
-    await charon.start();
+    await charon.start(settingsOf(this.#own, this.#input.options));
     const connection = await charon.awaitUp(PATIENCE_MS);
     this.#inUserSpace = connection?.inUserSpace ?? false;
-    if (this.#inUserSpace) return { mtu: Math.min(external.mtu - OVERHEAD - UDP_OVERHEAD, USER_SPACE_MTU) };
-    return { mtu: external.mtu - OVERHEAD - (this.#input.options.UDPEncap ? UDP_OVERHEAD : 0) };
+    return { mtu: this.#mtuOn(external) };
   }
 
   async sync(peers: readonly Peer[], _delta: PeerDelta, { external }: HostFacts): Promise<SyncReport> {
@@ -119,7 +120,7 @@ export class IpsecBackend implements ActiveBackend {
         const reason = refused.get(subnet) ?? unloaded.get(key);
         return reason === undefined ? [] : [{ key, reason }];
       });
-      return { failed, unusable };
+      return { failed, unusable, mtu: this.#mtuOn(external) };
     } catch (error) {
       this.#down = charon.ended ?? (error instanceof Error ? error.message : String(error));
       throw error;
@@ -153,25 +154,24 @@ export class IpsecBackend implements ActiveBackend {
 
   async stop(): Promise<void> {
     clearTimeout(this.#timer);
-    await this.#running?.charon.stop();
+    await this.#running?.charon.leave();
   }
 
   async cleanup({ dryRun, host }: CleanupOptions): Promise<readonly string[]> {
     if (host === undefined && !this.#synced) {
+      clearTimeout(this.#timer);
       // Of a start that failed nothing is left but charon; what the last run made stays, and goes on without us.
-      if (!dryRun) await this.stop();
+      if (!dryRun) await this.#running?.charon.giveUp();
       return [];
     }
-    const kernel = this.#running?.kernel ?? (host && new TunnelKernel(host.kernel, this.#network));
-    const isOwn = this.#running?.charon.isForeign === false;
-    if (!dryRun && isOwn) await this.stop();
-    // With one of ours all that it has is gone.
-    const names = isOwn ? [] : await this.#cleanCharon(dryRun);
+    const kernel = this.#running?.kernel ?? (host && this.#kernelOf(host));
+    const names = await this.#cleanCharon(dryRun, host);
+    if (!dryRun) await this.#running?.charon.end();
     return [...names.map((name) => `connection ${name} of charon`), ...((await kernel?.clean(dryRun)) ?? [])];
   }
 
-  /** What a charon that runs on has of ours; there need be none. */
-  async #cleanCharon(dryRun: boolean): Promise<readonly string[]> {
+  /** What charon has of ours; there need be none. One of ours is ended afterwards, and need not answer. */
+  async #cleanCharon(dryRun: boolean, host = this.#running?.host): Promise<readonly string[]> {
     let client: ViciClient;
     try {
       client = await ViciClient.open(SOCKET);
@@ -179,17 +179,28 @@ export class IpsecBackend implements ActiveBackend {
       return [];
     }
     try {
-      return await new Connections(
-        { client, inUserSpace: false },
-        this.#input.options,
-        this.#isInNetwork,
-      ).clean(dryRun);
+      const connection = { client, inUserSpace: false, isOurs: false };
+      return await new Connections(connection, this.#input.options, this.#isInNetwork).clean(dryRun);
+    } catch (error) {
+      if (host && findNoted(noteOf(host)).length > 0) return [];
+      throw error;
     } finally {
       client.close();
     }
   }
 
-  readonly #isInNetwork = (cidr: string): boolean => isWithin(cidr, this.#network);
+  #kernelOf({ kernel }: Host): TunnelKernel {
+    return new TunnelKernel(kernel, this.#network, this.#input.formerNetworks?.ipv4);
+  }
+
+  readonly #isInNetwork = (cidr: string): boolean =>
+    [this.#network, this.#input.formerNetworks?.ipv4 ?? ""].some((network) => isWithin(cidr, network));
+
+  /** What a tunnel over this interface carries, bytes. */
+  #mtuOn({ mtu }: HostFacts["external"]): number {
+    if (this.#inUserSpace) return Math.min(mtu - OVERHEAD - UDP_OVERHEAD, USER_SPACE_MTU);
+    return mtu - OVERHEAD - (this.#input.options.UDPEncap ? UDP_OVERHEAD : 0);
+  }
 
   /** The configuration at this connection; a new charon knows nothing yet. */
   async #reopen(connection: Connection, own: OwnEnd, dev: string): Promise<Connections> {

@@ -65,6 +65,17 @@ export function connectionMessage(
   };
 }
 
+/** A far end like any other. */
+const SAMPLE: FarEnd = { key: "", address: "192.0.2.1", subnet: "192.0.2.0/24" };
+
+/**
+ * All that a charon is told whoever the far ends are, as text: where that is the same, connections with the same names
+ * are the same. It holds the shared key.
+ */
+export function settingsOf(own: OwnEnd, options: Options): string {
+  return JSON.stringify([own, connectionMessage(own, SAMPLE, options, false), options.PSK]);
+}
+
 /** `load-shared` of the key, good between this node and these peers. */
 export function sharedKeyMessage(own: OwnEnd, fars: readonly FarEnd[], psk: string): ViciMessage {
   return {

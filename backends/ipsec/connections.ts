@@ -1,4 +1,4 @@
-import { type Association, readAssociations } from "./associations.ts";
+import { type Association, readAssociations, readCallers } from "./associations.ts";
 import type { Connection } from "./charon/service.ts";
 import {
   childName,
@@ -10,10 +10,13 @@ import {
 } from "./connection.ts";
 import type { Options } from "./options.ts";
 import type { FarEnd, OwnEnd } from "./tunnel.ts";
-import { listOf } from "./vici/message.ts";
+import { listOf, type ViciMessage } from "./vici/message.ts";
 
 /** How long the far end may take to start a tunnel that is its turn to start, ms. */
 const TURN_MS = 2_000;
+
+/** How long one that the far end has begun is waited for: slow machines take seconds to find a key, ms. */
+const CALL_MS = 15_000;
 
 /** Pauses between two starts of a tunnel that fails at once, ms: they grow. */
 const FIRST_PAUSE_MS = 1_000;
@@ -57,9 +60,7 @@ export class Connections {
   /** Loads what is missing, unloads what is too much. Returns why, by key of the peer, charon refuses something. */
   async load(own: OwnEnd, fars: readonly FarEnd[]): Promise<ReadonlyMap<string, string>> {
     const { client, inUserSpace } = this.#connection;
-    this.#known ??= new Set(
-      listOf(await client.request("get-conns"), "conns").filter((name) => this.#isOurs(name)),
-    );
+    this.#known ??= await this.#find();
     await this.#loadKey(own, fars);
     const refused = new Map<string, string>();
     const wanted = new Map(fars.map((far) => [connectionName(own, far), far]));
@@ -93,6 +94,7 @@ export class Connections {
     const { client } = this.#connection;
     const events = await client.list("list-sas", "list-sa");
     const associations = readAssociations(events, await readSpis());
+    const callers = readCallers(events);
     for (const far of fars) {
       const name = connectionName(own, far);
       const association = associations.get(name);
@@ -104,9 +106,10 @@ export class Connections {
       const turn = comesBefore(own.identity, far.address) ? 0 : TURN_MS;
       const down = this.#down.get(name) ?? { since: now, next: now + turn, pause: FIRST_PAUSE_MS };
       this.#down.set(name, down);
+      const isCalled = callers.has(far.address) && now - down.since < CALL_MS;
+      const isTried = association?.isTried || isCalled;
       if (association?.isLost) await this.#end(name);
-      else if (!association?.isTried && now >= down.next && this.#loaded.has(name))
-        await this.#start(own, far, now);
+      else if (!isTried && now >= down.next && this.#loaded.has(name)) await this.#start(own, far, now);
     }
     return associations;
   }
@@ -147,6 +150,17 @@ export class Connections {
     this.#owners = owners;
   }
 
+  /** Connections of ours that charon has, or tunnels of; those that are there as they are wanted need no loading. */
+  async #find(): Promise<Set<string>> {
+    const { client, isOurs } = this.#connection;
+    const isMine = (name: string) => this.#isOurs(name);
+    const loaded = listOf(await client.request("get-conns"), "conns").filter(isMine);
+    if (!isOurs) return new Set(loaded);
+    for (const name of loaded) this.#loaded.add(name);
+    const tunnels = readAssociations(await client.list("list-sas", "list-sa"));
+    return new Set([...loaded, ...[...tunnels.keys()].filter(isMine)]);
+  }
+
   /** Ends a tunnel without states that is seen so for the second time: once may be the middle of a change of keys. */
   async #end(name: string): Promise<void> {
     if (this.#lost.has(name)) await this.#terminate(name);
@@ -154,7 +168,7 @@ export class Connections {
   }
 
   async #unload(name: string): Promise<void> {
-    await this.#connection.client.request("unload-conn", { name });
+    await this.#requestIfThere("unload-conn", { name });
     await this.#terminate(name);
     this.#known?.delete(name);
     this.#loaded.delete(name);
@@ -162,18 +176,22 @@ export class Connections {
   }
 
   async #terminate(name: string): Promise<void> {
-    const { client } = this.#connection;
     this.#lost.delete(name);
+    await this.#requestIfThere("terminate", { ike: name, force: "yes", timeout: "-1" });
+  }
+
+  /** charon refuses to end what is not there. */
+  async #requestIfThere(command: string, message: ViciMessage): Promise<void> {
+    const { client } = this.#connection;
     try {
-      await client.request("terminate", { ike: name, force: "yes", timeout: "-1" });
+      await client.request(command, message);
     } catch (error) {
-      // Nothing there to end.
       if (!client.isOpen) throw error;
     }
   }
 
   #isOurs(name: string): boolean {
-    return subnetsOfName(name)?.every(this.#isInNetwork) ?? false;
+    return subnetsOfName(name)?.some(this.#isInNetwork) ?? false;
   }
 }
 

@@ -22,7 +22,7 @@ export function downFinding(why: string): Finding {
     severity: "error",
     title: "charon does not run",
     text: why,
-    fix: "It is started again by itself. Look whether another IKE daemon has UDP ports 500 and 4500, and whether its vici plugin is installed (Debian: strongswan-swanctl).",
+    fix: "It is started again by itself. Look whether another IKE daemon has UDP ports 500 and 4500, whether it may use them (CAP_NET_BIND_SERVICE), and whether its vici plugin is installed (Debian: strongswan-swanctl).",
   };
 }
 

@@ -7,6 +7,8 @@ import { type FarEnd, type OwnEnd, REQID } from "./tunnel.ts";
 
 /** Where the node's own address in its subnet lies: the loopback device, which every host has. */
 const LOOPBACK = "lo";
+/** How long a state is kept after another one took its place, ms: packets may be under way that only it can read. */
+const LINGER_MS = 4_000;
 /** RTPROT_* that marks what we make (see HostKernel). */
 const OUR_ROUTES = 140;
 
@@ -14,12 +16,17 @@ const OUR_ROUTES = 140;
 export class TunnelKernel {
   readonly #kernel: HostKernel;
   readonly #network: string;
-  /** States that were there before the charon that runs now. */
+  readonly #former: string | undefined;
+  /** States that may be of a charon before the one that runs now. */
   #inherited: ReadonlySet<string> = new Set();
+  /** Since when nobody needs some of them, ms. */
+  #stale: ReadonlyMap<string, number> = new Map();
 
-  constructor(kernel: HostKernel, network: string) {
+  /** `former`: the network of the last run, if it was another one; what lies in it goes. */
+  constructor(kernel: HostKernel, network: string, former?: string) {
     this.#kernel = kernel;
     this.#network = network;
+    this.#former = former;
   }
 
   /**
@@ -50,7 +57,7 @@ export class TunnelKernel {
     return refused;
   }
 
-  /** Notes down what states there are: the charon that comes next answers for none of them. */
+  /** Notes down what states there are: those that charon does not answer for in the end are nobody's. */
   async inherit(): Promise<void> {
     this.#inherited = new Set((await this.#kernel.xfrmStates()).map(associationId));
   }
@@ -60,16 +67,24 @@ export class TunnelKernel {
     return new Set((await this.#kernel.xfrmStates()).map(({ spi }) => spi));
   }
 
-  /** Removes inherited states that new ones have taken the place of. */
-  async removeStale(known: KnownTunnels): Promise<void> {
+  /** Removes inherited states that new ones have taken the place of a while ago, and at once those of gone peers. */
+  async removeStale(known: KnownTunnels, now = performance.now()): Promise<void> {
     if (this.#inherited.size === 0) return;
     const inherited = (await this.#kernel.xfrmStates()).filter((state) =>
       this.#inherited.has(associationId(state)),
     );
     const stale = findStaleStates(inherited, known);
-    await this.#kernel.applyXfrm(stale.map((state) => ({ action: "delete", state })));
-    const gone = new Set(stale.map(associationId));
+    const since = new Map(
+      stale.map((state) => [associationId(state), this.#stale.get(associationId(state)) ?? now]),
+    );
+    const due = stale.filter((state) => {
+      const isOfPeer = known.peers.has(state.src === known.own ? state.dst : state.src);
+      return !isOfPeer || now - (since.get(associationId(state)) ?? now) >= LINGER_MS;
+    });
+    await this.#kernel.applyXfrm(due.map((state) => ({ action: "delete", state })));
+    const gone = new Set(due.map(associationId));
     this.#inherited = new Set(inherited.map(associationId).filter((id) => !gone.has(id)));
+    this.#stale = since;
   }
 
   /** Removes all that is ours; returns what, or would be, removed. */
@@ -117,7 +132,8 @@ export class TunnelKernel {
       .filter((address) => address.endsWith("/32") && this.#isInNetwork(address));
   }
 
-  readonly #isInNetwork = (cidr: string): boolean => isWithin(cidr, this.#network);
+  readonly #isInNetwork = (cidr: string): boolean =>
+    isWithin(cidr, this.#network) || (this.#former !== undefined && isWithin(cidr, this.#former));
 
   /** A kernel without IPsec has none; that matters only where it is to have some. */
   async #policies(needed: boolean) {

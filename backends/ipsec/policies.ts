@@ -20,12 +20,12 @@ export function policiesFor(own: OwnEnd, far: FarEnd): readonly XfrmPolicy[] {
   ];
 }
 
-/** Whether a policy is one of ours: our reqid, and both ends in the cluster network. */
+/** Whether a policy is one of ours: our reqid, and an end in the cluster network: a lease may lie outside of it. */
 export function isOurs(
   { src, dst, tunnel }: XfrmPolicyState,
   isInNetwork: (cidr: string) => boolean,
 ): boolean {
-  return tunnel?.reqid === REQID && isInNetwork(src) && isInNetwork(dst);
+  return tunnel?.reqid === REQID && (isInNetwork(src) || isInNetwork(dst));
 }
 
 /**

@@ -38,7 +38,7 @@ export function baseAddress(subnet: string): string {
   return subnet.slice(0, subnet.indexOf("/"));
 }
 
-/** What makes the marked routes in the cluster network the wanted ones. */
+/** What makes the marked routes the wanted ones that lie in the cluster network, or start there: a lease may lie outside. */
 export function planRoutes(
   actual: readonly Route[],
   wanted: readonly RouteObject[],
@@ -47,7 +47,8 @@ export function planRoutes(
   const there = new Set(actual.map(keyOfState));
   // What is there for a wanted destination is replaced by what is put, unless another backend gave it another metric.
   const asked = new Set(wanted.map(({ dst }) => dst));
-  const stale = actual.filter(({ dst, metric = 0 }) => !(asked.has(dst) && metric === 0) && isInNetwork(dst));
+  const isOurs = ({ dst, src = "" }: Route) => isInNetwork(dst) || isInNetwork(`${src}/32`);
+  const stale = actual.filter((route) => !(asked.has(route.dst) && !route.metric) && isOurs(route));
   return [
     ...wanted
       .filter((route) => !there.has(keyOf(route)))

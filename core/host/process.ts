@@ -1,3 +1,4 @@
+import { closeSync } from "node:fs";
 import { describeError, Fault } from "../observe/fault.ts";
 import { run } from "./exec.ts";
 
@@ -16,6 +17,8 @@ export interface RunningProcess {
   readonly ended: Promise<string>;
   /** Sends a signal; nothing happens when it has ended. */
   kill(signal: NodeJS.Signals): void;
+  /** Looks after it no longer: `ended` resolves, and a process that lasts lives on. */
+  release(): void;
 }
 
 let deathSignal: Promise<readonly string[]> | undefined;
@@ -35,25 +38,78 @@ export async function startProcess(file: string, options: ProcessOptions = {}): 
     buffer: false,
     ...(options.env === undefined ? {} : { env: options.env }),
   });
-  if (child.pid === undefined) {
-    const { code, ...result } = await child;
-    if (code !== "ENOENT") throw new Fault("EXEC_FAILED", `"${file}": ${describeError(result)}`);
-    throw new Fault("EXEC_MISSING", `command "${file}" is not installed`, {
-      hint: `Install the package that has ${file}.`,
-    });
-  }
+  if (child.pid === undefined) throw faultOf(file, await child);
   const reading = readLines(child.iterable({ from: "all" }), options.line ?? (() => {}));
-  const ended = child.then(async ({ exitCode, signal, originalMessage }) => {
+  const exited = child.then(async (result) => {
     await reading;
-    return signal ?? (exitCode === undefined ? (originalMessage ?? "unknown") : `exit code ${exitCode}`);
+    return describeEnd(result);
   });
+  const released = Promise.withResolvers<string>();
   return {
     pid: child.pid,
-    ended,
+    ended: Promise.race([exited, released.promise]),
     kill: (signal) => {
       child.kill(signal);
     },
+    release: () => released.resolve("released"),
   };
+}
+
+/** A process that lives on when the daemon ends. */
+export interface DetachedProcess {
+  readonly pid: number;
+  /** As {@link RunningProcess.ended}; nothing waits for it but who awaits this. */
+  readonly ended: Promise<string>;
+}
+
+/** The runtime makes the first three files of a process wait when they are full: this one is the fourth at first. */
+const PRINT_TO_FOURTH = 'exec "$0" "$@" >&3 2>&3 3>&-';
+
+/**
+ * Starts a process in a session of its own (setsid(2)) that prints to the open file `output`, which is closed here. One
+ * that is not there ends with exit code 127.
+ */
+export function startDetached(
+  file: string,
+  { args = [], env }: Omit<ProcessOptions, "line">,
+  output: number,
+): DetachedProcess {
+  try {
+    // Not by execa, which would have what is printed come through us.
+    const child = Bun.spawn(["sh", "-c", PRINT_TO_FOURTH, file, ...args], {
+      stdio: ["ignore", "ignore", "ignore", output],
+      detached: true,
+      env: { ...process.env, ...env },
+    });
+    child.unref();
+    return { pid: child.pid, ended: child.exited.then(() => describeEnd(outcomeOf(child))) };
+  } finally {
+    closeSync(output);
+  }
+}
+
+function outcomeOf({ exitCode, signalCode }: Bun.Subprocess): Outcome {
+  return signalCode === null ? { exitCode: exitCode ?? undefined } : { signal: signalCode };
+}
+
+/** What is told of a process that has ended, or was never started. */
+interface Outcome {
+  readonly code?: string | undefined;
+  readonly exitCode?: number | undefined;
+  readonly signal?: string | number | undefined;
+  readonly originalMessage?: string | undefined;
+}
+
+function faultOf(file: string, { code, ...result }: Outcome): Fault {
+  if (code !== "ENOENT") return new Fault("EXEC_FAILED", `"${file}": ${describeError(result)}`);
+  return new Fault("EXEC_MISSING", `command "${file}" is not installed`, {
+    hint: `Install the package that has ${file}.`,
+  });
+}
+
+function describeEnd({ exitCode, signal, originalMessage }: Outcome): string {
+  if (signal !== undefined) return String(signal);
+  return exitCode === undefined ? (originalMessage ?? "unknown") : `exit code ${exitCode}`;
 }
 
 async function readLines(lines: AsyncIterable<unknown>, take: (text: string) => void): Promise<void> {

@@ -155,4 +155,15 @@ describe("systemd unit", () => {
     expect(unit).not.toMatch(/^MemoryDenyWriteExecute=/m);
     expect(unit).toMatch(/^UnsetEnvironment=.*BUN_OPTIONS/m);
   });
+
+  test("gives a stop the time that a backend may take for it", () => {
+    const seconds = Number(/^TimeoutStopSec=(\d+)$/m.exec(unit)?.[1]);
+    const backends = resolve(DIST, "../backends");
+    const times = readdirSync(backends).map((name) => {
+      const manifest = JSON.parse(readFileSync(join(backends, name, "plugin.json"), "utf8"));
+      return Number(manifest.timeouts?.stop ?? 0);
+    });
+    expect(Math.max(...times)).toBeGreaterThan(0);
+    expect(seconds * 1_000).toBeGreaterThanOrEqual(Math.max(...times));
+  });
 });

@@ -6,7 +6,7 @@ const TABLE = "docs/operation.md";
 
 /** Words that look like a code and are none: capabilities, variables of files and of the environment, netlink, clouds. */
 const NO_CODE =
-  /^(?:CAP|FLANNEL|FLANNELD|NLMSG|BUN|NOTIFY|SSL|NODE)_|^(?:DOCKER_OPTS|NORMAL_CVM|NEXT_HOP_INSTANCE_NOT_FOUND)$/;
+  /^(?:CAP|FLANNEL|FLANNELD|NLMSG|BUN|NOTIFY|SSL|NODE)_|^(?:DOCKER_OPTS|NORMAL_CVM|NEXT_HOP_(?:INSTANCE_NOT_FOUND|ADDRESS_NOT_ASSIGNED))$/;
 
 /** Anything with an underscore in capitals; a single word only where it stands as a code. */
 const WORD = /"([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)"|(?:new Fault\(\s*|\bcode: |toFault\([^,()]*, )"([A-Z]+)"/g;

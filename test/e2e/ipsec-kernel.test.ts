@@ -118,32 +118,38 @@ vm.test("charon dies: traffic goes on, it is said, and the tunnels are taken ove
   expect(lost).toBeLessThan(10);
 });
 
-vm.test("the daemon is stopped and started: traffic goes on", async () => {
-  await using flow = await PingFlow.start(lab.pods[0]!, lab.pods[1]!.ipv4, { rate: 20 });
-  expect(await lab.daemons[0]!.stop()).toMatchObject({ code: 0 });
-  expect(await lab.charonPid(h1())).toBeUndefined();
-  expect((await ping(lab.pods[1]!, lab.pods[0]!.ipv4)).received).toBe(3);
-  const again = lab.start(h1());
-  lab.daemons[0] = again;
-  await again.ready;
-  await lab.untilPing(0, 1);
-  await until(async () => /ESTABLISHED/.test(await lab.associations(h1())), {
-    message: "a new tunnel",
-    deadline: 30_000,
-  });
-  const { lost, sent } = await flow.stop();
-  console.log(`daemon restarted: ${lost} of ${sent} lost`);
-  expect(lost).toBeLessThan(10);
-  expect((await wire()).clear).toBe(0);
-});
+vm.test(
+  "the daemon is stopped or killed, and started: charon and its tunnels stay, nothing is lost",
+  async () => {
+    const [p1, p2] = [lab.pods[0]!, lab.pods[1]!];
+    const [charon, tunnels] = [await lab.charonPid(h1()), await lab.ikeNumbers(h1())];
+    const old = await states(h1());
+    expect(tunnels).not.toBeEmpty();
+    await using there = await PingFlow.start(p1, p2.ipv4, { rate: 50 });
+    await using back = await PingFlow.start(p2, p1.ipv4, { rate: 50 });
+    for (const end of ["stop", "kill"] as const) {
+      await lab.daemons[0]![end]();
+      lab.daemons[0] = lab.start(h1());
+      await lab.daemons[0].ready;
+      await lab.daemons[0].waitForLog(({ msg }) => String(msg).startsWith("going on with the charon"));
+    }
+    await Promise.all([there.expectAnswers(50), back.expectAnswers(50)]);
+    for (const flow of [there, back]) expect((await flow.stop()).lost).toBe(0);
+    expect([await lab.charonPid(h1()), await lab.ikeNumbers(h1())]).toEqual([charon, tunnels]);
+    expect(await states(h1())).toEqual(old);
+    expect((await wire()).clear).toBe(0);
+  },
+);
 
 vm.test("with UDPEncap ESP goes in UDP, and pods have 8 bytes less", async () => {
   await lab.cluster.configure(ipsecConfig({ UDPEncap: true }));
-  for (const [at, host] of lab.hosts.entries()) {
-    await lab.daemons[at]!.stop();
-    lab.daemons[at] = lab.start(host);
-    await lab.daemons[at]!.ready;
-  }
+  await Promise.all(
+    lab.hosts.map(async (host, at) => {
+      await lab.daemons[at]!.stop();
+      lab.daemons[at] = lab.start(host);
+      await lab.daemons[at]!.ready;
+    }),
+  );
   await lab.untilPing(0, 1);
   await until(async () => /TUNNEL-in-UDP/.test(await lab.associations(h1())), {
     message: "UDP",
@@ -173,6 +179,7 @@ vm.test("a host that leaves takes its policies and states along; cleanup leaves 
   expect({ stdout, exitCode }).toMatchObject({ exitCode: 0 });
   expect(await policies(h1())).not.toContain("10.244.");
   expect(await h1().namespace.exec("ip", "route", "show", "proto", "140")).toBe("");
+  expect(await lab.charonPid(h1())).toBeUndefined();
 });
 
 vm.test("the key is in no log", async () => {

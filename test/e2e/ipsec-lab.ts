@@ -49,12 +49,12 @@ export function ipsecConfig(raw: Readonly<Record<string, unknown>> = {}): Networ
   return networkConfig("v4", { Type: "ipsec", PSK, ...raw });
 }
 
-/** What a host's charon says of its tunnels (`swanctl --list-sas`). */
-export async function showAssociations(host: Host): Promise<string> {
+/** What a host's charon says of its tunnels (`swanctl --list-sas`), or of its connections (`--list-conns`). */
+export async function showAssociations(host: Host, list: "sas" | "conns" = "sas"): Promise<string> {
   const { stdout } = await host.namespace.run([
     "sh",
     "-ec",
-    `mount --bind ${runFolder(host)} /run; swanctl --list-sas`,
+    `mount --bind ${runFolder(host)} /run; swanctl --list-${list}`,
   ]);
   return stdout;
 }
@@ -104,6 +104,17 @@ export class IpsecCluster implements AsyncDisposable {
   /** See {@link showAssociations}. */
   associations(host: Host): Promise<string> {
     return showAssociations(host);
+  }
+
+  /** What a host's charon was told of other hosts, and its tunnels. */
+  async connections(host: Host): Promise<string> {
+    return (await showAssociations(host, "conns")) + (await showAssociations(host));
+  }
+
+  /** Numbers of a host's IKE_SAs: no two have the same while charon lives. */
+  async ikeNumbers(host: Host): Promise<readonly number[]> {
+    const text = await this.associations(host);
+    return [...text.matchAll(/^\S+: #(\d+), ESTABLISHED/gm)].map(([, number]) => Number(number)).sort();
   }
 
   /** Waits until the pods of two hosts reach each other. */

@@ -17,6 +17,7 @@ import { endpointFor } from "../lab/switch-etcd.ts";
 import { SystemdMachine } from "../lab/systemd-machine.ts";
 import { until } from "../lab/until.ts";
 import { dumpNetwork } from "./command.ts";
+import { ipsecConfig } from "./ipsec-lab.ts";
 
 const TIMEOUT = 90_000;
 const DIST = resolve(import.meta.dir, "../../dist");
@@ -118,6 +119,28 @@ describe.skipIf(obstacle !== undefined)(
         const errors = await machine.sh("journalctl -u flanneld --no-pager -o cat");
         expect(errors).not.toMatch(/read-only file system|permission denied|not permitted/i);
         await machine.sh("iptables-legacy -t nat -X KUBE-POSTROUTING");
+      },
+      TIMEOUT,
+    );
+
+    test(
+      "charon may do its work under the unit, outlives a restart of it, and ends with its backend",
+      async () => {
+        await cluster.configure(ipsecConfig());
+        await machine.sh("systemctl restart flanneld");
+        const listens = async () => (await machine.run("swanctl", "--stats")).exitCode === 0;
+        await until(listens, { message: journal });
+        const charon = await machine.sh("cat /run/charon.pid");
+        await machine.sh("systemctl restart flanneld");
+        expect(await journal()).toContain("going on with the charon of the last run");
+        expect([await listens(), await machine.sh("cat /run/charon.pid")]).toEqual([true, charon]);
+        expect(await journal()).not.toMatch(/CHARON_DOWN|requires CAP_/);
+        await cluster.configure(networkConfig("v4"));
+        await machine.sh("systemctl restart flanneld");
+        expect([await listens(), await machine.sh("ls /run | grep -E 'charon.(pid|vici)' || true")]).toEqual([
+          false,
+          "",
+        ]);
       },
       TIMEOUT,
     );

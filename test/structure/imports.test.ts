@@ -23,7 +23,7 @@ const LEAVES = [
   /^core\/net\//,
   /^core\/netlink\/((\w+-)?objects|kernel)\.ts$/,
   /^core\/lease\/lease\.ts$/,
-  /^core\/host\/child-spec\.ts$/,
+  /^core\/host\/(child-spec|process-note)\.ts$/,
   /^core\/observe\/(finding|fault)\.ts$/,
 ];
 
@@ -187,7 +187,7 @@ test("foreign functions are called from netlink and host only, and where a backe
   );
 });
 
-const STARTERS = ["core/host/exec.ts", "core/host/process.ts"];
+const STARTERS = ["core/host/exec.ts", "core/host/exec-group.ts", "core/host/process.ts"];
 
 test("processes are started through core/host only", () => {
   const starts = /\bBun\.(?:spawn|spawnSync|\$)|\bBun\s*\$`|"(?:node:)?child_process"|"execa"/;

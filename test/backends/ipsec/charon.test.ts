@@ -1,10 +1,11 @@
 import { describe, expect, test } from "bun:test";
-import { chmodSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
+import { readConfiguration, routingRuleOf } from "../../../backends/ipsec/charon/configuration.ts";
 import { findCharon } from "../../../backends/ipsec/charon/find.ts";
-import { clearRemains, forgetCharon, rememberCharon } from "../../../backends/ipsec/charon/remains.ts";
 import {
   connectionMessage,
   connectionName,
+  settingsOf,
   sharedKeyMessage,
   subnetsOfName,
 } from "../../../backends/ipsec/connection.ts";
@@ -37,29 +38,28 @@ test("charon is looked for where the flag says, else in PATH and where packages 
   expect(findings?.[0]?.fix).toContain("strongswan-charon");
 });
 
-test("a charon that a former run left is killed; no other process is", async () => {
+test("the configuration is strongswan.conf with all that it includes, and tells the routing rule", () => {
   using folder = new TemporaryFolder();
-  const state = folder.file("charon");
-  const left = Bun.spawn(["sleep", "1000"]);
-  rememberCharon(state, left.pid);
-  expect(clearRemains(state)).toBe(left.pid);
-  await left.exited;
-  expect(left.signalCode).toBe("SIGKILL");
-  // What it left is removed with its note, by whoever follows.
-  expect(existsSync(state)).toBe(true);
-  forgetCharon(state);
-  expect(existsSync(state)).toBe(false);
-  const other = Bun.spawn(["sleep", "1000"]);
-  // The same id, started at another time.
-  writeFileSync(state, JSON.stringify({ pid: other.pid, since: "1" }));
-  expect(clearRemains(state)).toBeUndefined();
-  for (const text of ["", "{}", "null", '{"pid":1,"since":"0"}', '{"pid":"x"}']) {
-    writeFileSync(state, text);
-    expect(clearRemains(state)).toBeUndefined();
-  }
-  expect(other.exitCode).toBeNull();
-  other.kill();
-  await other.exited;
+  const conf = folder.file("strongswan.conf");
+  mkdirSync(folder.file("strongswan.d/charon"), { recursive: true });
+  writeFileSync(
+    conf,
+    "charon {\n  plugins {\n    include strongswan.d/charon/*.conf }\n}\ninclude strongswan.d/*.conf\n",
+  );
+  expect(readConfiguration(folder.file("none"))).toBe("");
+  expect(routingRuleOf(readConfiguration(conf))).toEqual({ table: 220, priority: 220 });
+  writeFileSync(folder.file("strongswan.d/charon/vici.conf"), "vici { load = yes }\n");
+  const plain = readConfiguration(conf);
+  expect(plain).toContain("vici { load = yes }");
+  writeFileSync(folder.file("strongswan.d/a.conf"), "# routing_table = 7\ncharon { routing_table = 55 }\n");
+  writeFileSync(
+    folder.file("strongswan.d/b.conf"),
+    "charon.routing_table_prio = 0\ninclude ../strongswan.conf\n",
+  );
+  const changed = readConfiguration(conf);
+  expect(changed).not.toBe(plain);
+  expect(routingRuleOf(changed)).toEqual({ table: 55, priority: 0 });
+  expect(readConfiguration(conf)).toBe(changed);
 });
 
 describe("what charon is told", () => {
@@ -95,6 +95,20 @@ describe("what charon is told", () => {
       data: PSK,
       owners: ["192.0.2.1", "192.0.2.2", "192.0.2.3"],
     });
+  });
+
+  test("settings differ where a tunnel would be another one, whoever is at its far end", () => {
+    const settings = [
+      settingsOf(OWN, OPTIONS),
+      settingsOf(OWN, { ...OPTIONS, PSK: `${PSK}x` }),
+      settingsOf(OWN, { ...OPTIONS, UDPEncap: true }),
+      settingsOf(OWN, { ...OPTIONS, ESPProposal: "aes256gcm16-ecp384" }),
+      settingsOf({ ...OWN, identity: "198.51.100.1" }, OPTIONS),
+      settingsOf({ ...OWN, address: "192.0.2.9" }, OPTIONS),
+      settingsOf({ ...OWN, subnet: "10.5.9.0/24" }, OPTIONS),
+    ];
+    expect(new Set(settings).size).toBe(settings.length);
+    expect(settingsOf({ ...OWN }, { ...OPTIONS })).toBe(settings[0]!);
   });
 
   test("where charon moves the packets it makes policies, and numbers tunnels itself", () => {

@@ -108,7 +108,8 @@ function fakeCharon(associations: () => readonly ViciMessage[]) {
         if (refuse !== "" && name.includes(refuse)) throw new Error("charon refuses: bad proposal");
         conns.add(name);
       }
-      if (command === "unload-conn") conns.delete(String(message.name));
+      if (command === "unload-conn" && !conns.delete(String(message.name)))
+        throw new Error("charon refuses: unload: connection not found");
       if (command === "terminate") throw new Error("charon refuses: no matching SAs to terminate found");
       return {};
     },
@@ -121,7 +122,7 @@ function fakeCharon(associations: () => readonly ViciMessage[]) {
     refuse: (text: string) => {
       refuse = text;
     },
-    connection: { client: client as unknown as ViciClient, inUserSpace: false },
+    connection: { client: client as unknown as ViciClient, inUserSpace: false, isOurs: false },
   };
 }
 
@@ -152,6 +153,35 @@ describe("connections", () => {
     expect([...charon.conns]).toEqual(["somebody-else"]);
   });
 
+  test("of a charon that is gone on with, only what differs is loaded and unloaded", async () => {
+    const gone = (n: number) => `192.0.2.1-10.5.1.0/24-10.5.${n}.0/24-192.0.2.${n}`;
+    const [kept, added] = [connectionName(OWN, farEnd(2)), connectionName(OWN, farEnd(3))];
+    const charon = fakeCharon(() => [
+      event(kept, "ESTABLISHED", "INSTALLED"),
+      event(gone(78), "ESTABLISHED", "INSTALLED"),
+      event("of-others", "ESTABLISHED", "INSTALLED"),
+    ]);
+    charon.conns.add(kept);
+    const connections = new Connections({ ...charon.connection, isOurs: true }, OPTIONS, isInNetwork);
+    await connections.load(OWN, [farEnd(2), farEnd(3)]);
+    const told = charon.asked.map(({ command, message }) => [
+      command,
+      message.name ?? message.ike ?? Object.keys(message)[0],
+    ]);
+    expect(told).toEqual([
+      ["get-conns", undefined],
+      ["load-shared", "id"],
+      ["load-conn", added],
+      ["unload-conn", gone(77)],
+      ["terminate", gone(77)],
+      ["unload-conn", gone(78)],
+      ["terminate", gone(78)],
+    ]);
+    charon.commands();
+    await connections.raise(OWN, [farEnd(2)], async () => undefined);
+    expect(charon.commands()).toEqual([]);
+  });
+
   test("one that charon refuses is named, and tried again", async () => {
     const charon = fakeCharon(() => []);
     const connections = new Connections(charon.connection, OPTIONS, isInNetwork);
@@ -162,6 +192,28 @@ describe("connections", () => {
     charon.commands();
     expect(await connections.load(OWN, [farEnd(2), farEnd(3)])).toEqual(new Map());
     expect(charon.commands()).toEqual(["load-conn"]);
+  });
+
+  test("that the far end has begun are not begun here as well, for a while", async () => {
+    const call = (state: string): ViciMessage => ({
+      "(unnamed)": { uniqueid: "3", state, "remote-host": "192.0.2.2", "child-sas": {} },
+    });
+    let events = [call("CONNECTING")];
+    const charon = fakeCharon(() => events);
+    const connections = new Connections(charon.connection, OPTIONS, isInNetwork);
+    const fars = [farEnd(2), farEnd(3)];
+    await connections.load(OWN, fars);
+    const initiated = async (now: number) => {
+      charon.asked.length = 0;
+      await connections.raise(OWN, fars, async () => undefined, now);
+      return charon.asked.filter(({ command }) => command === "initiate").map(({ message }) => message.ike);
+    };
+    const [called, other] = fars.map((far) => connectionName(OWN, far)) as [string, string];
+    expect(await initiated(0)).toEqual([other]);
+    expect(await initiated(14_000)).not.toContain(called);
+    expect(await initiated(15_000)).toContain(called);
+    events = [call("DELETING")];
+    expect(await initiated(60_000)).toContain(called);
   });
 
   test("are started by the lower address at once, by the other after a moment, again with growing pauses", async () => {

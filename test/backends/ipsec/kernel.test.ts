@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import type { HostKernel, XfrmChange, XfrmState } from "flannel/sdk";
 import { TunnelKernel } from "../../../backends/ipsec/kernel.ts";
 import type { FarEnd, OwnEnd } from "../../../backends/ipsec/tunnel.ts";
 import { Node } from "../../core/dataplane/node.ts";
@@ -70,6 +71,28 @@ test("policies, routes and address follow the peers; doing it twice changes noth
   expect(await kernel.clean(false)).toEqual([]);
 });
 
+test("what lies outside of the network goes with its lease, and that of a former network with its end", async () => {
+  await using machine = await openMachine();
+  const { node, show } = machine;
+  const bare = await show();
+  const kernel = new TunnelKernel(node.kernel, "10.5.0.0/16");
+  const outside = { ...farEnd(2), subnet: "10.99.5.0/24" };
+  await kernel.program(OWN, "eth0", [outside, farEnd(3)], true);
+  expect((await show()).join("\n")).toContain("10.99.5.0/24 dev eth0");
+  await kernel.program(OWN, "eth0", [farEnd(3)], true);
+  expect((await show()).join("\n")).not.toContain("10.99.5.0");
+
+  await kernel.program(OWN, "eth0", [outside, farEnd(3)], true);
+  const next = new TunnelKernel(node.kernel, "10.6.0.0/16", "10.5.0.0/16");
+  const moved = { ...OWN, subnet: "10.6.1.0/24" };
+  await next.program(moved, "eth0", [{ ...farEnd(3), subnet: "10.6.3.0/24" }], true);
+  const after = (await show()).join("\n");
+  expect(after).not.toMatch(/10\.5\.|10\.99\./);
+  expect(after).toContain("10.6.3.0/24 dev eth0 proto 140 scope link src 10.6.1.0");
+  await next.clean(false);
+  expect(await show()).toEqual(bare);
+});
+
 test("a peer whose subnet is none is named, the others are programmed", async () => {
   await using machine = await openMachine();
   const kernel = new TunnelKernel(machine.node.kernel, "10.5.0.0/16");
@@ -78,4 +101,37 @@ test("a peer whose subnet is none is named, the others are programmed", async ()
   expect([...refused.keys()]).toEqual(["10.5.2.0/24"]);
   expect(refused.get("10.5.2.0/24")).toContain("10.5.2.0/24");
   expect((await machine.show()).filter((line) => line.includes("reqid 11")).length).toBe(3);
+});
+
+test("a state that another one took the place of lingers, one of a peer that is gone goes at once", async () => {
+  const state = (spi: number, far: number): XfrmState => ({
+    ...{ src: `192.0.2.${far}`, dst: OWN.address, spi, protocol: 50, reqid: 11, mode: "tunnel" },
+  });
+  let states = [state(1, 2), state(2, 3), state(3, 4)];
+  const host = {
+    xfrmStates: async () => states,
+    applyXfrm: async (changes: readonly XfrmChange[]) => {
+      const gone = changes.flatMap((change) => ("state" in change ? [change.state.spi] : []));
+      states = states.filter(({ spi }) => !gone.includes(spi));
+      return [];
+    },
+  } as unknown as HostKernel;
+  const kernel = new TunnelKernel(host, "10.5.0.0/16");
+  await kernel.inherit();
+  const look = async (now: number, spis: readonly number[], isUp: boolean) => {
+    states.push(...spis.map((spi) => state(spi, 2)).filter(({ spi }) => !states.some((s) => s.spi === spi)));
+    const peers = new Map([
+      ["192.0.2.2", isUp],
+      ["192.0.2.3", false],
+    ]);
+    await kernel.removeStale({ own: OWN.address, spis: new Set(spis), peers }, now);
+    return states.map(({ spi }) => spi);
+  };
+  expect(await look(0, [], false)).toEqual([1, 2]);
+  expect(await look(10_000, [9], true)).toEqual([1, 2, 9]);
+  expect(await look(12_000, [9], true)).toEqual([1, 2, 9]);
+  // charon answers for it after all, then not any more.
+  expect(await look(13_000, [9, 1], true)).toEqual([1, 2, 9]);
+  expect(await look(15_000, [9], true)).toEqual([1, 2, 9]);
+  expect(await look(20_000, [9], true)).toEqual([2, 9]);
 });

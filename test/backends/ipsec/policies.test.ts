@@ -50,7 +50,7 @@ describe("policies", () => {
   const foreign: XfrmPolicyState[] = [
     {
       src: "10.9.1.0/24",
-      dst: "10.5.1.0/24",
+      dst: "10.8.1.0/24",
       direction: "in",
       tunnel: { src: "1.1.1.1", dst: "192.0.2.1", reqid: 11 },
     },
