@@ -4,6 +4,7 @@ import { type Host, UNDERLAY } from "./host.ts";
 import { LogFile, type LogLine } from "./log-file.ts";
 import { NotifySocket } from "./notify-socket.ts";
 import { until } from "./until.ts";
+import { ENGINE_ENV } from "./vm/engine.ts";
 
 /** The executable under test: `FLANNELD`, else the one the build leaves in `dist/bin`. */
 export function executable(): string {
@@ -85,7 +86,7 @@ export class Daemon implements AsyncDisposable {
         stdout: output,
         stderr: output,
         cwd: host.directory,
-        env: { PATH: process.env.PATH ?? "", NOTIFY_SOCKET: notify.path, ...options.env },
+        env: { ...ENGINE_ENV, PATH: process.env.PATH ?? "", NOTIFY_SOCKET: notify.path, ...options.env },
         ...(options.detached === true ? { detached: true } : {}),
       });
       return new Daemon(host, child, notify, new LogFile(path));

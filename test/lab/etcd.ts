@@ -178,7 +178,15 @@ export class EtcdServer implements AsyncDisposable {
     const child = Bun.spawn(
       [
         ...this.#inside(),
-        ...["etcdctl", "--endpoints", this.endpoint, "--command-timeout", "2s", "--dial-timeout", "1s"],
+        ...[
+          "etcdctl",
+          "--endpoints",
+          this.endpoint,
+          "--command-timeout",
+          `${2 * PATIENCE}s`,
+          "--dial-timeout",
+          `${PATIENCE}s`,
+        ],
         ...(tls ? ["--cacert", tls.caFile, "--cert", tls.client.certFile, "--key", tls.client.keyFile] : []),
         ...(this.user === undefined ? [] : ["--user", this.user]),
         ...args,

@@ -19,7 +19,10 @@ export interface BackendCase {
   readonly padded?: true;
   /** Longest time in ms for which nothing may arrive while a daemon starts again; without it, no packet is lost. */
   readonly pause?: number;
-  /** Packets that may be lost all the same: those under way when one tunnel takes the place of another. Default 0. */
+  /**
+   * Packets that may be lost as a host joins or leaves: those under way when one tunnel takes the place of another, where
+   * both ends have begun one at once. Default 0.
+   */
   readonly underWay?: number;
   /** How the daemon of a host is started. */
   readonly daemon: (host: Host) => DaemonOptions;
@@ -84,9 +87,6 @@ export const NATIVE: readonly BackendCase[] = [
     options: ipsec.ipsecConfig().Backend as BackendCase["options"],
     // charon's own device has no more than 1400.
     overhead: { ipv4: 100 },
-    // It dies with the daemon, and the tunnels with it.
-    pause: 15_000,
-    underWay: 5,
     daemon: (host) => ipsec.daemonOptions(host, "charon"),
     knows: hasInCharon,
   },

@@ -1,6 +1,9 @@
 import { readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
 import { join } from "node:path";
-import type { Host } from "../lab/host.ts";
+import type { Host } from "../../lab/host.ts";
+
+/** Before what a command says about one kind of things. */
+const ABOUT = "=== ";
 
 /**
  * Everything that a backend may make, in few processes: a guest takes its time for each. The part about IPsec comes
@@ -17,13 +20,16 @@ neighbour show nud permanent
 xfrm policy list
 xfrm state list
 END
-ip -6 rule show | sed 's/^/IPv6 rule /'
-bridge fdb show | grep flannel | sed 's/^/fdb /'
-nft list ruleset | sed 's/^/nft /'
+echo "${ABOUT}IPv6 rule"
+ip -6 rule show
+echo "${ABOUT}fdb"
+bridge fdb show
+echo "${ABOUT}nft"
+nft list ruleset
 `;
 
-/** What is not of backends: the pods' side, what the kernel has of itself with ipip, IPv6 that is not ours. */
-const NOT_OURS = /\b(cni0|pod1|tunl0)\b|\binet6\b/;
+/** What is not of backends: the pods' side, what the kernel has of itself, IPv6 that is not ours. */
+const NOT_OURS = /\b(cni0|pod1|tunl0)\b|\binet6\b|^fdb (?!.*flannel)/;
 /** What differs from run to run, or changes while nothing is done. */
 const VOLATILE: readonly (readonly [RegExp, string])[] = [
   [/counter packets \d+ bytes \d+/, "counter"],
@@ -46,7 +52,7 @@ const XFRM = /^(src \S+ dst \S+)(?: proto .*|(.*\b(?:dir|socket) \w+.*))/;
 export async function hostState(host: Host): Promise<readonly string[]> {
   const text = await host.namespace.exec("sh", "-c", SHOW);
   return [
-    ...text.split("\n").map(normalise),
+    ...labelled(text).map(normalise),
     ...commandsIn(host)
       .filter((name) => /charon|wireguard/.test(name))
       .map((name) => `process ${name}`),
@@ -54,6 +60,18 @@ export async function hostState(host: Host): Promise<readonly string[]> {
   ]
     .filter((line) => line !== "" && !NOT_OURS.test(line) && !isForeignIpv6(line))
     .sort();
+}
+
+/** Lines that begin with what they are about. */
+function labelled(text: string): readonly string[] {
+  const [first = "", ...others] = text.split(ABOUT);
+  return [
+    ...first.split("\n"),
+    ...others.flatMap((part) => {
+      const [about, ...lines] = part.split("\n");
+      return lines.filter((line) => line !== "").map((line) => `${about} ${line}`);
+    }),
+  ];
 }
 
 function normalise(line: string): string {

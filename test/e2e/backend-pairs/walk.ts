@@ -1,75 +1,16 @@
 import { expect } from "bun:test";
-import { Cluster, networkConfig } from "../lab/cluster.ts";
-import type { Daemon, DaemonOptions } from "../lab/daemon.ts";
-import type { Host } from "../lab/host.ts";
-import { ping } from "../lab/ping.ts";
-import type { Pod } from "../lab/pod.ts";
-import { readSubnetFile } from "../lab/subnet-file.ts";
-import { endpointFor } from "../lab/switch-etcd.ts";
-import { until } from "../lab/until.ts";
+import { Cluster, networkConfig } from "../../lab/cluster.ts";
+import type { Daemon, DaemonOptions } from "../../lab/daemon.ts";
+import type { Host } from "../../lab/host.ts";
+import { ping } from "../../lab/ping.ts";
+import type { Pod } from "../../lab/pod.ts";
+import { readSubnetFile } from "../../lab/subnet-file.ts";
+import { endpointFor } from "../../lab/switch-etcd.ts";
+import { until } from "../../lab/until.ts";
+import { daemonOptions, type Mover } from "../ipsec-lab.ts";
+import { keyFile } from "../wireguard-lab.ts";
 import { hostState } from "./host-state.ts";
-import { daemonOptions, type Mover, PSK } from "./ipsec-lab.ts";
-import { keyFile } from "./wireguard-lab.ts";
-
-/** Options of the backends that are tried, by type. */
-const BACKENDS = {
-  vxlan: {},
-  "host-gw": {},
-  udp: {},
-  alloc: {},
-  ipip: {},
-  wireguard: {},
-  ipsec: { PSK },
-  extension: {
-    SubnetAddCommand: "ip route replace $SUBNET via $PUBLIC_IP dev ext0 proto 150",
-    SubnetRemoveCommand: "ip route flush exact $SUBNET",
-    ShutdownCommand: "ip route flush proto 150",
-  },
-} as const;
-export type Type = keyof typeof BACKENDS;
-
-/** What tells that a backend was here (alloc makes nothing): devices, and what lies outside of them. By lines. */
-const TRACES: Readonly<Record<Type, RegExp>> = {
-  vxlan: /\bflannel\.\d/,
-  "host-gw":
-    /10\.244\.\d+\.0\/24 (nhid \d+ )?via \S+ dev ext0 proto 140|^id \d+ via \S+ dev ext0 .*proto 140/,
-  udp: /\bflannel0\b/,
-  alloc: /^$/,
-  ipip: /\bflannel\.ipip\b/,
-  wireguard:
-    /\bflannel-wg\b|blackhole .*metric \d{5,}.*proto 140|blackhole .*proto 140.*metric \d{5,}|wireguard-go/,
-  ipsec:
-    /^xfrm|charon|\bipsec\d|lookup 220|10\.244\.\d+\.0(\/32)? (dev|scope global) lo|blackhole 10\.244\.0\.0\/16 proto 140(?!.* metric )|10\.244\.\d+\.0\/24 dev ext0/,
-  extension: /proto 150/,
-};
-
-/** A change from one backend to the next. */
-export type Step = readonly [Type, Type];
-
-/**
- * A walk that goes each of the ways once, one after the other (Hierholzer's algorithm). There must be one from `start`.
- */
-export function walkAll(start: Type, ways: readonly Step[]): readonly Step[] {
-  const left = [...ways];
-  const stack: Type[] = [start];
-  const visited: Type[] = [];
-  for (let here = stack.at(-1); here !== undefined; here = stack.at(-1)) {
-    const at = left.findIndex(([from]) => from === here);
-    if (at < 0) visited.unshift(stack.pop() as Type);
-    else {
-      const [[, to]] = left.splice(at, 1) as [Step];
-      stack.push(to);
-    }
-  }
-  const steps = visited.slice(1).map((to, n): Step => [visited[n] as Type, to]);
-  if (steps.length !== ways.length) throw new Error(`there is no such walk from ${start}`);
-  return steps;
-}
-
-/** Every ordered pair of different backends. */
-export function orderedPairs(types: readonly Type[]): readonly Step[] {
-  return types.flatMap((from) => types.filter((to) => to !== from).map((to): Step => [from, to]));
-}
+import { BACKENDS, TRACES, type Type, tracesOfOthers } from "./traces.ts";
 
 /** What a walk is to be like. */
 export interface WalkOptions {
@@ -257,15 +198,4 @@ function differences(
     ...seen.filter((line) => !wanted[n]?.includes(line)).map((line) => `h${n + 1} has ${line}`),
     ...(wanted[n] ?? []).filter((line) => !seen.includes(line)).map((line) => `h${n + 1} lacks ${line}`),
   ]);
-}
-
-function tracesOfOthers(states: readonly (readonly string[])[], type: Type): readonly string[] {
-  const others = (Object.keys(TRACES) as Type[]).filter((other) => other !== type && other !== "alloc");
-  return states.flatMap((lines, n) =>
-    lines
-      .filter((line) => !TRACES[type].test(line))
-      .flatMap((line) =>
-        others.filter((other) => TRACES[other].test(line)).map((other) => `h${n + 1}: ${other} left ${line}`),
-      ),
-  );
 }
