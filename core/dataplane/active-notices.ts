@@ -8,7 +8,7 @@ import { RepairPacer } from "./pacer.ts";
 
 /** What concerns a backend that acts itself. */
 export interface Concern {
-  /** Its devices; for one without any, routes are not its concern either. */
+  /** Its devices; for one without any, no routes on devices are its concern. */
   readonly devices: ReadonlySet<string>;
   /** The external interface. */
   readonly external: string;
@@ -18,7 +18,7 @@ export interface Concern {
 
 /**
  * Whether a notice may mean that something of the backend is not as it made it, or should be made otherwise: its devices
- * and their addresses, the external interface (its MTU), and in our networks all routes with our mark or on its devices.
+ * and their addresses, the external interface (its MTU), and in our networks routes with our mark or on its devices.
  * Echoes of its own writes are among them.
  */
 export function concerns(notice: Notice, { devices, external, networks }: Concern): boolean {
@@ -29,8 +29,10 @@ export function concerns(notice: Notice, { devices, external, networks }: Concer
       return devices.has(notice.address.dev);
     case "route": {
       const { dev, dst, protocol } = notice.route;
-      if (devices.size === 0 || !liesIn(dst, networks)) return false;
-      return protocol === ROUTE_PROTOCOL || (dev !== undefined && devices.has(dev));
+      if (!liesIn(dst, networks)) return false;
+      // One on no device refuses packets: a guard, or what the operator wants.
+      if (dev === undefined || devices.size > 0) return protocol === ROUTE_PROTOCOL || devices.has(dev ?? "");
+      return false;
     }
     default:
       return false;

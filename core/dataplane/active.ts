@@ -15,6 +15,7 @@ import { listenForBackend } from "./active-notices.ts";
 import { mergeDeltas, NO_CHANGE } from "./delta.ts";
 import type { Driver, DriverEvents } from "./driver.ts";
 import { gatherFacts } from "./facts.ts";
+import { KeptRoutes } from "./kept-routes.ts";
 import { PeerProblems } from "./peer-problems.ts";
 import type { DataPathCounts, PeerState } from "./peer-state.ts";
 import { Phase, type PhaseTimeouts } from "./phase.ts";
@@ -47,6 +48,7 @@ export class ActiveDriver implements Driver {
   readonly #input: ActiveInput;
   readonly #findings: OwnFindings;
   readonly #problems: PeerProblems;
+  readonly #kept: KeptRoutes;
   readonly #turns = new Turns();
   readonly #retry = new Backoff({ first: 1_000, max: 60_000 });
   readonly #preparing: Phase;
@@ -80,6 +82,7 @@ export class ActiveDriver implements Driver {
     this.#input = input;
     this.#findings = new OwnFindings(input.health);
     this.#problems = new PeerProblems(this.#findings);
+    this.#kept = new KeptRoutes(input.kernel);
     const { prepare, sync, stop } = input.timeouts;
     this.#preparing = new Phase("prepare", prepare);
     this.#syncing = new Phase("sync", sync);
@@ -99,8 +102,7 @@ export class ActiveDriver implements Driver {
     this.#mtu = mtu;
     this.#toldMtu = mtu;
     await this.#removeStale(lease.subnets);
-    const extras = this.#input.extras?.(lease.subnets) ?? [];
-    await this.#input.kernel.apply(extras.map((object) => ({ action: "put", object })));
+    await this.#kept.want(this.#input.extras?.(lease.subnets) ?? []);
     return mtu;
   }
 
@@ -224,7 +226,7 @@ export class ActiveDriver implements Driver {
       const problems = new Map(unusable.map(({ key, reason }) => [key, reason]));
       for (const key of this.#peers.keys()) this.#problems.note(key, [problems.get(key) ?? []].flat());
       this.#refused = new Map(failed.map(({ key, reason }) => [key, reason]));
-      reasons = failed.map(({ key, reason }) => `${key}: ${reason}`);
+      reasons = [...failed.map(({ key, reason }) => `${key}: ${reason}`), ...(await this.#kept.tryRepair())];
       text = `${reasons.length} of ${this.#peers.size}; first: ${reasons[0]}`;
     } catch (error) {
       text = describeError(error);

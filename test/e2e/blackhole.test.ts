@@ -51,6 +51,24 @@ test("packets to nobody are dropped here, pods are reached, and without the flag
   expect(await wire.packets()).toBeGreaterThan(0);
 }, 90_000);
 
+test.each(["udp", "extension"])(
+  "with %s, a route deleted by hand is back",
+  async (Type) => {
+    await using cluster = await Cluster.create({ hosts: 1, config: networkConfig("v4", { Type }) });
+    const [host] = cluster.hosts as [Host];
+    const daemon = cluster.startDaemon(host, { flags: ["--ip-blackhole-route"] });
+    await daemon.ready;
+    const made = await blackholes(host);
+    expect(made).toHaveLength(1);
+    await host.namespace.ip(`route delete ${made[0]}`);
+    await until(async () => Bun.deepEquals(await blackholes(host), made), {
+      message: () => `it stayed away\n${daemon.tail()}`,
+      deadline: 10_000,
+    });
+  },
+  60_000,
+);
+
 /** The blackhole routes of a host, as `ip` prints them. */
 async function blackholes(host: Host): Promise<readonly string[]> {
   const listings = [

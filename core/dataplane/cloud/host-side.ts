@@ -1,14 +1,12 @@
 import type { ExternalInterface, HostFacts } from "../../../plugins/sdk/facts.ts";
 import type { Subnets } from "../../lease/lease.ts";
 import type { Prefix } from "../../net/prefix.ts";
-import { type Kernel, ROUTE_PROTOCOL } from "../../netlink/kernel.ts";
+import type { Kernel } from "../../netlink/kernel.ts";
 import type { RouteObject } from "../../netlink/objects.ts";
-import { Fault } from "../../observe/fault.ts";
 import type { Log } from "../../observe/log.ts";
 import { listenForBackend } from "../active-notices.ts";
-import { routeObject } from "../actual.ts";
 import { gatherFacts } from "../facts.ts";
-import { equalObjects, identityOf } from "../identity.ts";
+import { KeptRoutes } from "../kept-routes.ts";
 import { removeStaleDevices, removeStaleRoutes } from "../stale.ts";
 import { removeStalePolicies } from "../stale-policies.ts";
 
@@ -33,10 +31,11 @@ export interface HostState {
 /** What a cloud backend has on the host: nothing but what the operator wants beside, and the interface's MTU. */
 export class HostSide {
   readonly #input: HostSideInput;
-  #wanted: readonly RouteObject[] = [];
+  readonly #kept: KeptRoutes;
 
   constructor(input: HostSideInput) {
     this.#input = input;
+    this.#kept = new KeptRoutes(input.kernel);
   }
 
   /** The host as plugins see it. Throws Fault `INTERFACE_GONE`. */
@@ -52,18 +51,14 @@ export class HostSide {
     const keeps = (dev: string | undefined) => dev === undefined && extras !== undefined;
     await removeStaleRoutes(kernel, { networks, keeps }, log);
     await removeStalePolicies(kernel, { networks, subnet: subnets.ipv4 }, log);
-    this.#wanted = extras?.(subnets) ?? [];
-    await kernel.apply(this.#wanted.map((object) => ({ action: "put", object })));
+    await this.#kept.want(extras?.(subnets) ?? []);
     return (await this.facts()).external.mtu;
   }
 
   /** Compares with what is wanted, and repairs it. Throws a Fault when that cannot be done. */
   async repair(): Promise<HostState> {
     const { mtu } = (await this.facts()).external;
-    const missing = await this.#missing();
-    const [failure] = await this.#input.kernel.apply(missing.map((object) => ({ action: "put", object })));
-    if (!failure) return { mtu, repaired: missing.length };
-    throw new Fault("DATAPLANE_BROKEN", failure.text, { hint: "It is tried again by itself." });
+    return { mtu, repaired: await this.#kept.repair() };
   }
 
   /** Calls `disturbed` soon after the interface, or one of our routes, has changed. Works until aborted. */
@@ -71,16 +66,5 @@ export class HostSide {
     const { kernel, log, external, networks } = this.#input;
     const concern = { devices: new Set<string>(), external: external.name, networks };
     return listenForBackend({ kernel, log, signal, concern, disturbed });
-  }
-
-  async #missing(): Promise<readonly RouteObject[]> {
-    if (this.#wanted.length === 0) return [];
-    const { kernel } = this.#input;
-    const filter = { protocol: ROUTE_PROTOCOL };
-    const there = [...(await kernel.routes(4, filter)), ...(await kernel.routes(6, filter))].map(routeObject);
-    return this.#wanted.filter(
-      (wanted) =>
-        !there.some((object) => identityOf(object) === identityOf(wanted) && equalObjects(object, wanted)),
-    );
   }
 }
