@@ -4,7 +4,6 @@ import {
   type ConfigureInput,
   Fault,
   type Finding,
-  findNoted,
   type Host,
   type HostFacts,
   type LeaseData,
@@ -182,7 +181,7 @@ export class IpsecBackend implements ActiveBackend {
       const connection = { client, inUserSpace: false, isOurs: false };
       return await new Connections(connection, this.#input.options, this.#isInNetwork).clean(dryRun);
     } catch (error) {
-      if (host && findNoted(noteOf(host)).length > 0) return [];
+      if (host && host.findLasting(noteOf(host)).length > 0) return [];
       throw error;
     } finally {
       client.close();

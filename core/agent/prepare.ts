@@ -11,6 +11,7 @@ import { run } from "../host/exec.ts";
 import type { InterfaceChoice } from "../host/interface/choose.ts";
 import type { InterfaceWishes } from "../host/interface/find.ts";
 import { identifyNode, type NodeIdentity } from "../host/node-id.ts";
+import { findNoted } from "../host/process-note.ts";
 import { writeSysctl } from "../host/sysctl.ts";
 import type { Subnets } from "../lease/lease.ts";
 import type { ConfigDocument, LeaseStore } from "../lease/store.ts";
@@ -163,6 +164,7 @@ export async function prepareBackend(
               log: log.child({ plugin: name }),
               run,
               keepRunning,
+              findLasting: findNoted,
               statePath: (file) => `${settings.subnetFile}.${file}`,
               signal,
             },

@@ -159,6 +159,8 @@ export interface Host {
    * goes on, and the next daemon with it.
    */
   keepRunning(spec: ChildSpec): Child;
+  /** Ids of processes that this daemon or an earlier one started with that `lasting.note` and that still run. */
+  findLasting(note: string): readonly number[];
   /** Asks core for a `sync` and for the health soon: something happened that only the backend sees. */
   wake(): void;
   /** Aborted when the daemon stops. */

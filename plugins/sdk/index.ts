@@ -4,8 +4,6 @@
  */
 
 export type { Child, ChildSpec, Lasting } from "../../core/host/child-spec.ts";
-/** Ids of processes that an earlier daemon started with the note of {@link Lasting} and that still run. */
-export { findNoted } from "../../core/host/process-note.ts";
 export type { Families, Lease, LeaseData, Peer, PeerFamily, Subnets } from "../../core/lease/lease.ts";
 export type {
   AddressObject,

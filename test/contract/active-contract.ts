@@ -25,6 +25,7 @@ async function openMachine() {
     kernel: stack.adopt(kernelIn(node.ns), (kernel) => kernel.close()),
     log: { info() {}, warn() {} },
     run: runIn(node.ns),
+    findLasting: () => [],
     keepRunning: () => {
       throw new Error("no processes here");
     },

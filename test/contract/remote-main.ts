@@ -13,6 +13,7 @@ const host: Host = {
   kernel: new RtnetlinkKernel({}),
   log: { info() {}, warn() {} },
   run: () => Promise.reject(new Error("no commands here")),
+  findLasting: () => [],
   keepRunning: () => {
     throw new Error("no processes here");
   },

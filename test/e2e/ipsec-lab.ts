@@ -5,6 +5,7 @@ import { type Daemon, type DaemonOptions, executable } from "../lab/daemon.ts";
 import type { Host } from "../lab/host.ts";
 import { ping } from "../lab/ping.ts";
 import type { Pod } from "../lab/pod.ts";
+import { readSubnetFile } from "../lab/subnet-file.ts";
 import { Switch } from "../lab/switch.ts";
 import { until } from "../lab/until.ts";
 
@@ -174,4 +175,18 @@ export async function countWire({ cluster }: IpsecCluster): Promise<() => Promis
       Number(new RegExp(`counter ${name} \\{\\s+packets (\\d+)`).exec(text)?.[1]);
     return { clear: count("clear"), encrypted: count("encrypted") };
   };
+}
+
+/** The MTU that containers get follows the interface, where charon moves the packets. */
+export async function expectMtuFollows(host: Host): Promise<void> {
+  for (const [mtu, expected] of [
+    [1450, 1450 - 85],
+    [1500, 1400],
+  ] as const) {
+    await host.namespace.ip(`link set ext0 mtu ${mtu}`);
+    await until(async () => (await readSubnetFile(host.subnetFile)).mtu === expected, {
+      message: `the subnet file never said ${expected} for an MTU of ${mtu}`,
+      deadline: 10_000,
+    });
+  }
 }

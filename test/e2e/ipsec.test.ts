@@ -23,6 +23,7 @@ import { untilNoReason, untilReason } from "./health/readiness.ts";
 import {
   countWire,
   daemonOptions,
+  expectMtuFollows,
   IpsecCluster,
   ipsecConfig,
   PSK,
@@ -77,6 +78,7 @@ describe("three hosts", () => {
       expect(counted.encrypted).toBeGreaterThan(1_000);
       expect(await lab.associations(h1)).toMatch(/out [0-9a-f]{8}, +\d{5,} bytes, +\d{3,} packets/);
       await lab.daemons[0]?.waitForLog(({ code }) => code === "IPSEC_USERSPACE");
+      await expectMtuFollows(h1);
       await untilTunnels(h1);
     },
     TIMEOUT,

@@ -23,7 +23,7 @@ const LEAVES = [
   /^core\/net\//,
   /^core\/netlink\/((\w+-)?objects|kernel)\.ts$/,
   /^core\/lease\/lease\.ts$/,
-  /^core\/host\/(child-spec|process-note)\.ts$/,
+  /^core\/host\/child-spec\.ts$/,
   /^core\/observe\/(finding|fault)\.ts$/,
 ];
 

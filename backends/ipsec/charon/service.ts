@@ -1,4 +1,4 @@
-import { type Child, findNoted, type Host } from "flannel/sdk";
+import type { Child, Host } from "flannel/sdk";
 import { ViciClient } from "../vici/client.ts";
 import { listOf } from "../vici/message.ts";
 import { readConfiguration, routingRuleOf } from "./configuration.ts";
@@ -96,7 +96,7 @@ export class CharonService {
    */
   async start(settings: string): Promise<void> {
     this.#settings = settings;
-    if (findNoted(noteOf(this.#host)).length === 0 && (await this.#answers()))
+    if (this.#host.findLasting(noteOf(this.#host)).length === 0 && (await this.#answers()))
       return this.#host.log.info(`charon runs already: using it through ${SOCKET}`);
     await this.#startOwn();
   }

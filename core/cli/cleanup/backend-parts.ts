@@ -9,6 +9,7 @@ import { run } from "../../host/exec.ts";
 import { look } from "../../host/interface/find.ts";
 import { readLastBackend } from "../../host/last-backend.ts";
 import { identifyNode } from "../../host/node-id.ts";
+import { findNoted } from "../../host/process-note.ts";
 import type { PreviousSubnetFile } from "../../host/subnet-file.ts";
 import type { Kernel } from "../../netlink/kernel.ts";
 import { describeError, Fault } from "../../observe/fault.ts";
@@ -119,7 +120,8 @@ async function partsOf(
   if (backend.mode !== "active") return [];
   const { signal } = new AbortController();
   const statePath = (name: string) => `${options.subnetFile}.${name}`;
-  return [backendPart(backend, { kernel, log, run, keepRunning, statePath, wake() {}, signal })];
+  const services = { kernel, log, run, keepRunning, findLasting: findNoted, statePath };
+  return [backendPart(backend, { ...services, wake() {}, signal })];
 }
 
 /** The host as a backend sees it. Throws Fault `INTERFACE_…` where the interface between the hosts cannot be told. */

@@ -52,6 +52,7 @@ export class Machine implements Disposable {
       log: this.log,
       run: (file, args, options = {}) =>
         run(file, args, { ...options, env: { ...options.env, OUT: this.out } }),
+      findLasting: () => [],
       keepRunning: () => {
         throw new Error("no processes here");
       },

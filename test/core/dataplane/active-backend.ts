@@ -92,6 +92,7 @@ export function setUp(
       kernel,
       log,
       run: () => Promise.reject(new Error("no commands here")),
+      findLasting: () => [],
       keepRunning: () => {
         throw new Error("no processes here");
       },

@@ -57,6 +57,7 @@ async function driverOn(
       kernel,
       log,
       run: () => Promise.reject(new Error("no commands here")),
+      findLasting: () => [],
       keepRunning: () => {
         throw new Error("no processes here");
       },
