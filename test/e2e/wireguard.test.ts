@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { Cluster, networkConfig, PREFIX } from "../lab/cluster.ts";
 import type { Host } from "../lab/host.ts";
+import { expectInSync } from "../lab/oracle.ts";
 import { PingFlow } from "../lab/ping-flow.ts";
 import type { Pod } from "../lab/pod.ts";
 import { until } from "../lab/until.ts";
@@ -168,7 +169,9 @@ test(
   "vxlan to wireguard and on to host-gw: nothing in clear from the moment all are switched, nothing left behind",
   async () => {
     await using cluster = await Cluster.create({ hosts: 2, config: networkConfig("v4") });
-    for (const daemon of await cluster.startDaemons()) await daemon.stop();
+    const first = await cluster.startDaemons();
+    await expectInSync(cluster.hosts, cluster.etcd);
+    for (const daemon of first) await daemon.stop();
     for (const host of cluster.hosts) await openDefaultRoute(host);
     const pods = await cluster.addPods();
     const [p1, p2] = pods as [Pod, Pod];
