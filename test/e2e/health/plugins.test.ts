@@ -88,7 +88,11 @@ describe.concurrent("a plugin", () => {
           judged: true,
           breakIt: async () => {
             await hangs.breakIt();
-            await put(configKey("unruly"), { ...configOf(subject.host, "unruly"), EnableNFTables: true });
+            // What only a session anew takes over, with the subnet it has.
+            await put(configKey("unruly"), {
+              ...configOf(subject.host, "unruly"),
+              SubnetMax: "10.244.220.0",
+            });
           },
         },
         {
