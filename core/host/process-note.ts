@@ -1,5 +1,6 @@
 import { createHmac } from "node:crypto";
-import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
+import { procLink, procText } from "./proc.ts";
 
 /** What is noted down of a process that outlives its daemon. */
 export interface ProcessNote {
@@ -49,10 +50,10 @@ export function findNoted(path: string): readonly number[] {
   const note = readNote(path);
   if (note && startOf(note.pid) === note.since) return [note.pid];
   const mark = `\0${NOTE_VARIABLE}=${path}\0`;
-  const home = linkOf("self", "ns/net");
+  const home = procLink("self", "ns/net");
   return readdirSync("/proc")
-    .filter((entry) => /^\d+$/.test(entry) && `\0${textOf(entry, "environ")}`.includes(mark))
-    .filter((pid) => home !== undefined && linkOf(pid, "ns/net") === home)
+    .filter((entry) => /^\d+$/.test(entry) && `\0${procText(entry, "environ")}`.includes(mark))
+    .filter((pid) => home !== undefined && procLink(pid, "ns/net") === home)
     .map(Number)
     .filter((pid) => startOf(pid) !== undefined && fieldsOf(pid)[3] === String(pid));
 }
@@ -66,7 +67,7 @@ export function startOf(pid: number): string | undefined {
 /** /proc/PID/stat (proc(5)) from the third field on: state, parent, process group, session, … */
 function fieldsOf(pid: number): readonly string[] {
   // The command before them stands in parentheses and may hold anything; these are single words.
-  const stat = textOf(pid, "stat");
+  const stat = procText(pid, "stat");
   return stat.slice(stat.lastIndexOf(")") + 2).split(" ");
 }
 
@@ -78,21 +79,4 @@ function numbersOf(value: unknown): Readonly<Record<string, number>> {
   return Object.fromEntries(
     Object.entries(value).filter((entry): entry is [string, number] => typeof entry[1] === "number"),
   );
-}
-
-function textOf(pid: string | number, file: string): string {
-  try {
-    return readFileSync(`/proc/${pid}/${file}`, "utf8");
-  } catch {
-    // It ended meanwhile, or belongs to somebody stronger.
-    return "";
-  }
-}
-
-function linkOf(pid: string, file: string): string | undefined {
-  try {
-    return readlinkSync(`/proc/${pid}/${file}`);
-  } catch {
-    return undefined;
-  }
 }

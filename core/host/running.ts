@@ -1,4 +1,5 @@
-import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { readdirSync } from "node:fs";
+import { procLink, procText } from "./proc.ts";
 
 /** Name of the daemon's process (comm), of ours and of any other flannel. */
 const NAME = "flanneld";
@@ -8,32 +9,15 @@ const NAME = "flanneld";
  * A command of the executable that merely answers (`flanneld status`) is none.
  */
 export function findDaemons(): readonly number[] {
-  const home = linkOf("self", "ns/net");
+  const home = procLink("self", "ns/net");
   return readdirSync("/proc")
     .filter((entry) => /^\d+$/.test(entry) && Number(entry) !== process.pid)
-    .filter((pid) => isDaemon(pid) && home !== undefined && linkOf(pid, "ns/net") === home)
+    .filter((pid) => isDaemon(pid) && home !== undefined && procLink(pid, "ns/net") === home)
     .map(Number);
 }
 
 function isDaemon(pid: string): boolean {
-  if (textOf(pid, "comm").trim() !== NAME) return false;
-  const [, first = ""] = textOf(pid, "cmdline").split("\0");
+  if (procText(pid, "comm").trim() !== NAME) return false;
+  const [, first = ""] = procText(pid, "cmdline").split("\0");
   return first === "" || first.startsWith("-") || first === "run";
-}
-
-function textOf(pid: string, file: string): string {
-  try {
-    return readFileSync(`/proc/${pid}/${file}`, "utf8");
-  } catch {
-    // It ended meanwhile.
-    return "";
-  }
-}
-
-function linkOf(pid: string, file: string): string | undefined {
-  try {
-    return readlinkSync(`/proc/${pid}/${file}`);
-  } catch {
-    return undefined;
-  }
 }
