@@ -179,22 +179,6 @@ vm.test("DirectRouting: plain routes on the link; without MembersOnly the filter
   await h1!.namespace.ip(`route delete ${h2!.ipv4}/32`);
 });
 
-vm.test("another backend leaves nothing of it behind, and the way back makes it anew", async () => {
-  const tunnels = () => h1!.namespace.exec("ip", "-br", "link", "show", "type", "ipip");
-  await cluster.configure(networkConfig("v4", { Type: "host-gw" }));
-  await d1!.stop();
-  d1 = cluster.startDaemon(h1!);
-  await d1.ready;
-  expect(await tunnels()).toMatch(/^tunl0@NONE\s+DOWN[^\n]*\n$/);
-  expect(await routesOf(h1!)).toEqual([]);
-  await cluster.configure(config());
-  await d1.stop();
-  d1 = cluster.startDaemon(h1!);
-  await d1.ready;
-  expect(await tunnels()).toContain("flannel.ipip@NONE");
-  expect((await ping(p1!, p2!.ipv4)).received).toBe(3);
-});
-
 vm.test(
   "a device of another kind with the name is named, and not touched; cleanup leaves nothing",
   async () => {
