@@ -1,6 +1,7 @@
-import { existsSync, readFileSync, readlinkSync, rmSync } from "node:fs";
+import { existsSync, readFileSync, rmSync } from "node:fs";
 import { basename } from "node:path";
 import { endLasting, removeNote } from "../host/lasting.ts";
+import { procLink } from "../host/proc.ts";
 import { readNote } from "../host/process-note.ts";
 import type { Kernel } from "../netlink/kernel.ts";
 import type { RoutingRule } from "../netlink/objects.ts";
@@ -63,11 +64,7 @@ async function removeRule(
 }
 
 function isCharon(pid: number): boolean {
-  try {
-    return basename(readlinkSync(`/proc/${pid}/exe`)).startsWith("charon");
-  } catch {
-    return false;
-  }
+  return basename(procLink(pid, "exe") ?? "").startsWith("charon");
 }
 
 function readText(file: string): string {

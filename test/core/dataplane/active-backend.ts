@@ -6,6 +6,7 @@ import type { Finding } from "../../../core/observe/finding.ts";
 import { Health } from "../../../core/observe/health.ts";
 import { RecordingLog } from "../observe/recording-log.ts";
 import { emptyKernel } from "./empty-kernel.ts";
+import { NO_PROCESSES } from "./no-processes.ts";
 
 const external = { name: "eth0", index: 2, mtu: 1500, publicIP: "192.0.2.1" };
 /** A peer by its key alone. */
@@ -91,11 +92,7 @@ export function setUp(
     host: {
       kernel,
       log,
-      run: () => Promise.reject(new Error("no commands here")),
-      findLasting: () => [],
-      keepRunning: () => {
-        throw new Error("no processes here");
-      },
+      ...NO_PROCESSES,
       statePath: (name) => `/nonexistent/${name}`,
       signal: controller.signal,
     },

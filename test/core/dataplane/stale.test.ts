@@ -1,4 +1,5 @@
 /** What a backend finds of the one before it, in a real kernel. */
+
 import { describe, expect, test } from "bun:test";
 import { existsSync, writeFileSync } from "node:fs";
 import type { ActiveBackend } from "flannel/sdk";
@@ -10,6 +11,7 @@ import { blackholeRoutes } from "../../../core/traffic/blackhole.ts";
 import { kernelIn } from "../../lab/in-namespace.ts";
 import { TemporaryFolder } from "../host/temporary-folder.ts";
 import { RecordingLog } from "../observe/recording-log.ts";
+import { NO_PROCESSES } from "./no-processes.ts";
 import { NETWORKS, Node, OWN, peerOf, prefixesOf } from "./node.ts";
 
 /** Routes with our mark and devices named like ours. */
@@ -56,11 +58,7 @@ async function driverOn(
     host: {
       kernel,
       log,
-      run: () => Promise.reject(new Error("no commands here")),
-      findLasting: () => [],
-      keepRunning: () => {
-        throw new Error("no processes here");
-      },
+      ...NO_PROCESSES,
       statePath: (name: string) => `/nonexistent/${name}`,
       signal: new AbortController().signal,
     },
